@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rag.language.languages import ENGLISH
-from rag.language.words import STOP_WORDS, stem
+from rag.language.words import ENGLISH, STOP_WORDS, stem
 from rag.search.embedders.local import LocalEmbedder
 
 TARGET = Path(__file__).parents[1] / "rag" / "language" / "languages" / "en_related.txt"

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from groundnote.checking import check
     from groundnote.library import Answer, Chat, Ingested, Library
     from rag import HistoryTrimmer, Trimmed
-    from rag.chat.text_check import CheckedText
+    from rag.citations.verdicts import CheckedText
     from rag.errors import RagError as GroundnoteError
     from rag.records import Citation, Hit, Source, Verdict
 
 _HOMES = {
     "Answer": "groundnote.library",
     "Chat": "groundnote.library",
-    "CheckedText": "rag.chat.text_check",
+    "CheckedText": "rag.citations.verdicts",
     "Citation": "rag.records",
     "GroundnoteError": "rag.errors",
     "HistoryTrimmer": "rag",

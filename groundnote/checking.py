@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from rag.chat.text_check import CheckedText, check_text, given_sources
+from rag.citations.verdicts import CheckedText, check_text, given_sources
 
 
 def check(text: str, sources: Sequence[str] | Mapping[int, str]) -> CheckedText:

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rag.chat.text_check import CheckedText, check_text, cite_text
+from rag.citations.verdicts import CheckedText, check_text, cite_text
 from rag.documents.files import IncomingFile, collect
 from rag.errors import RagError
 from rag.records import (

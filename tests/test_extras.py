@@ -16,7 +16,7 @@ from rag.errors import IndexAway, ModelUnavailable, SetupError
 from rag.llm.judges import InferenceJudge
 from rag.seams import SourceOptions
 from rag.search.embedders.engines import Reference
-from rag.search.reranker import CrossEncoderReranker
+from rag.search.hybrid import CrossEncoderReranker
 from rag.wiring.readiness import check_judge
 
 ROOT = Path(__file__).parents[1]

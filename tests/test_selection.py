@@ -10,7 +10,7 @@ from tests.selection import ALWAYS, files, selected
     [
         ("rag/jobs/queue.py", "tests/jobs"),
         ("rag/jobs/queue.py", "tests/connectors/test_full_disk.py"),  # it imports it
-        ("rag/tables/types.py", "tests/connectors/test_full_disk.py"),  # by what builds on it
+        ("rag/tables/plan.py", "tests/connectors/test_full_disk.py"),  # by what builds on it
         ("rag/records/answers.py", "tests/render/test_export.py"),  # as `rag.records` gives it
         ("tests/openai_server.py", "tests/llm/test_habits.py"),
         ("tests/llm/test_streams.py", "tests/llm/test_streams.py"),

@@ -18,7 +18,7 @@ import pytest
 from sqlalchemy import select
 
 from rag.chat.follow_ups import FollowUps, LastTurn
-from rag.chat.text_check import cite_text
+from rag.citations.verdicts import cite_text
 from rag.db import documents as document_table
 from rag.db import inside, reading, versions
 from rag.documents.files import IncomingFile
@@ -26,12 +26,12 @@ from rag.errors import RagError
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Filters, Hit, Readable, Source
 from rag.render.evidence import evidence_of
 from rag.search import multilingual, vectors
-from rag.search import word_cache as held_words
+from rag.search import word_index as held_words
 from rag.search.confidence import QuestionBackground
-from rag.search.identifiers import IdentifierIndex, NameMentions
+from rag.search.lexical import IdentifierIndex, NameMentions
 from rag.search.query import terms_of
 from rag.search.word_index import Plan, WeighedTerm, chunk_count
-from rag.sessions import register_rows
+from rag.sessions import rows
 from rag.sessions.rows import SessionKey
 from rag.settings import Settings
 from rag.tables.plan import Key as By
@@ -179,10 +179,10 @@ def both_ways(read):
 
 
 DOCUMENTS = "documents/store.py SqlDocumentStore."
-LISTS = "documents/document_lists.py DocumentLists."
+LISTS = "documents/store_rows.py DocumentLists."
 WORDS = "search/lexical.py LexicalIndex."
 SECOND = "search/multilingual.py MultilingualVectors."
-MENTIONS = "search/identifiers.py NameMentions."
+MENTIONS = "search/lexical.py NameMentions."
 TABLES = "tables/store.py TableStore."
 CASES = {
     "db/engine.py inside": names,
@@ -213,15 +213,15 @@ CASES = {
     f"{WORDS}respelled": lambda t, w: t.app.words.respelled("the nimbuz filter", w),
     f"{WORDS}coverage": lambda t, w: t.app.words.coverage(QUERY, w, t.chunks),
     f"{WORDS}coverages": lambda t, w: t.app.words.coverages([QUERY, "margin"], w, t.chunks),
-    "search/word_cache.py CachedWords.words_of": held,
-    "search/vector_cache.py ExactVectors.nearest": (
+    "search/word_index.py CachedWords.words_of": held,
+    "search/vectors.py ExactVectors.nearest": (
         lambda t, w: t.app.index._exact.nearest(t.app.embedder.embed([QUERY]), w, limit=9)
     ),
     "search/vectors.py ChromaIndex.nearest": (
         lambda t, w: t.app.index.nearest(t.app.embedder.embed([QUERY]), w, limit=9)
     ),
-    **{f"search/fts5.py Fts5Words.{name}": case for name, case in WORD_INDEX.items()},
-    **{f"search/tsvector.py TsvectorWords.{name}": case for name, case in WORD_INDEX.items()},
+    **{f"search/word_tables.py Fts5Words.{name}": case for name, case in WORD_INDEX.items()},
+    **{f"search/word_tables.py TsvectorWords.{name}": case for name, case in WORD_INDEX.items()},
     "search/hybrid.py HybridRetriever.search": lambda t, w: t.app.retriever.search(QUERY, w),
     "search/hybrid.py HybridRetriever.confidence": (
         lambda t, w: t.app.retriever.confidence("What is the NB-7001-D?", w)
@@ -233,7 +233,7 @@ CASES = {
             t.app.embedder.embed([QUERY])[0], w
         )
     ),
-    "search/identifiers.py IdentifierIndex.look_up": (
+    "search/lexical.py IdentifierIndex.look_up": (
         lambda t, w: IdentifierIndex(t.app.engine).look_up("Does NB-7001-C fit AX-5400-C?", w)
     ),
     f"{SECOND}nearest": second(lambda made, v, w: made.nearest(v, w, limit=9)),
@@ -244,9 +244,9 @@ CASES = {
     f"{MENTIONS}__call__": lambda t, w: t.mentions("Nimbus 7", w),
     f"{MENTIONS}is_word": lambda t, w: t.mentions.is_word("Nimbus", w),
     f"{MENTIONS}everywhere": lambda t, w: t.mentions.everywhere("Aero 5", w),
-    "sessions/register_rows.py read": sources(lambda c, key, w, _: register_rows.read(c, key, w)),
-    "sessions/register_rows.py of_chunks": sources(register_rows.of_chunks),
-    "sessions/rows.py source_from": sources(lambda c, key, w, _: register_rows.read(c, key, w)),
+    "sessions/rows.py read": sources(lambda c, key, w, _: rows.read(c, key, w)),
+    "sessions/rows.py of_chunks": sources(rows.of_chunks),
+    "sessions/rows.py source_from": sources(lambda c, key, w, _: rows.read(c, key, w)),
     f"{TABLES}tables": lambda t, w: t.app.tables.tables(w),
     f"{TABLES}ids": lambda t, w: t.app.tables.ids(w),
     f"{TABLES}table": lambda t, w: t.app.tables.table(t.result.table_id, w),
@@ -268,7 +268,7 @@ CASES = {
     "tables/answers.py TableAnswers.table_of": lambda t, w: t.app.table_answers.table_of(
         t.result, w
     ),
-    "chat/text_check.py cite_text": lambda t, w: cite_text(CITED, t.app.retriever, w),
+    "citations/verdicts.py cite_text": lambda t, w: cite_text(CITED, t.app.retriever, w),
 }
 OF_US = Readable(frozenset({DEFAULT_COLLECTION}))
 NO_DOCUMENT = Readable(frozenset({"404"}))
@@ -285,7 +285,7 @@ def named(documents):
 
 def of_older_readers(app, readable):
     """As after an update that reads better."""
-    with patch("rag.documents.document_lists.READER", 99):
+    with patch("rag.documents.store_rows.READER", 99):
         return app.documents.read_before(readable)
 
 

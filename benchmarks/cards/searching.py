@@ -14,11 +14,11 @@ from rag.db import reading
 from rag.language.words import STOP_WORDS
 from rag.records import EVERYTHING, Hit, Source
 from rag.seams import Embedder, Matrix, WriteRequest
-from rag.search.fts5 import Fts5Words
 from rag.search.hybrid import HybridRetriever
 from rag.search.passages import neighbourhood
 from rag.search.query import Term, words_of
 from rag.search.word_index import Plan, WeighedTerm
+from rag.search.word_tables import Fts5Words
 
 SOURCES = 8
 PLAIN = 3  # passages of BM25

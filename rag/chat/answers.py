@@ -6,7 +6,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from rag.chat.composition import (
+from rag.chat.card import (
     all_cited,
     is_for_a_program,
     notices_beside,

@@ -25,7 +25,7 @@ from rag.errors import (
     TooLarge,
     UserError,
 )
-from rag.language.languages import phrases
+from rag.language.words import phrases
 from rag.memory.context import as_messages
 from rag.records import (
     NO_FILTERS,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rag.chat.composition import room_beside
+from rag.chat.card import room_beside
 from rag.chat.prompts import BRIEF_PROMPT, SYSTEM_PROMPT, fit_sources, question_prompt
 from rag.chat.tool_loop import NO_TOOLS, ToolOffer
 from rag.citations.markers import neutralise

@@ -19,9 +19,8 @@ from rag.citations.comparison.parser import read_source
 from rag.citations.markers import neutralise, without_markers
 from rag.language.amounts import UNIT_SIGNS, Figure, agree, dates
 from rag.language.figures import read_figures
-from rag.language.languages import ENGLISH, Language, phrases
 from rag.language.sentences import split_sentences
-from rag.language.words import content_words, language_of, stem
+from rag.language.words import ENGLISH, Language, content_words, language_of, phrases, stem
 from rag.records import Answer, Source, Verdict
 from rag.records.answers import OPEN
 from rag.seams import Embedder

@@ -19,10 +19,9 @@ from rag.citations.markers import as_it_stands
 from rag.errors import ModelError
 from rag.language.amounts import CURRENCIES, DIMENSIONS, UNIT_SIGNS, Figure
 from rag.language.figures import read_figures
-from rag.language.languages import Language
 from rag.language.names import Lexicon, typed_names
 from rag.language.sentences import LineKind, Sentence, cells_of, plain, read_sentences
-from rag.language.words import content_words, is_function_word, language_of, stem, tokens
+from rag.language.words import Language, content_words, is_function_word, language_of, stem, tokens
 from rag.records import Source
 from rag.seams import ComputedFigure, Matrix
 from rag.tables.vocabulary import CUES, expression_at, is_end, is_priced

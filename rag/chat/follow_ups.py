@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from rag.citations.markers import cited_numbers, keep_markers
-from rag.language.languages import phrases
 from rag.language.names import Name, TypedNames, typed_names
-from rag.language.words import QUESTION_WORDS, STOP_WORDS, content_words, tokens
+from rag.language.words import QUESTION_WORDS, STOP_WORDS, content_words, phrases, tokens
 from rag.records import (
     ChatMessage,
     EarlierTopics,

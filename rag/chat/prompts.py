@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rag.citations.markers import cited_numbers, neutralise
-from rag.language.languages import phrases, read_lists
 from rag.language.sentences import split_sentences
+from rag.language.words import phrases, read_lists
 from rag.records import Source
 from rag.seams import TokenCounter
 

@@ -9,7 +9,7 @@ from typing import Any, cast, get_args, get_type_hints
 from rag.citations.markers import neutralise
 from rag.errors import ModelInterrupted, RagError, UserError
 from rag.llm.replies import call_id
-from rag.llm.text_tool_calls import calls_in
+from rag.llm.reply_text import calls_in
 from rag.llm.windows import TokenBudget
 from rag.memory.context import MESSAGE_TOKENS, message_tokens
 from rag.records import (

@@ -7,9 +7,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rag.citations import grammar
-from rag.citations.scanner import FIGURE, Marker, MarkerGroup, Scanner
-from rag.language.languages import phrases
+from rag.citations.grammar import FIGURE, Marker, MarkerGroup, Scanner
 from rag.language.lazy_patterns import memoised, regex
+from rag.language.words import phrases
 
 if TYPE_CHECKING:
     import regex

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import NamedTuple
 
+from rag.citations.grammar import Marker
 from rag.citations.markers import find_markers
-from rag.citations.scanner import Marker
-from rag.language.languages import phrases
 from rag.language.lazy_patterns import memoised, re
 from rag.language.sentences import CELL, ENTRY, LineKind, Span, leads_in, read_sentences, trimmed
+from rag.language.words import phrases
 
 
 @dataclass(frozen=True, slots=True)

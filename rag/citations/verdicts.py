@@ -15,20 +15,36 @@ from functools import cached_property
 from itertools import combinations, islice
 
 from rag.citations.comparison.case import ComparedStatement, row_said
-from rag.citations.comparison.figures import is_about
-from rag.citations.comparison.parser import Reading, SourceText, read_alone, read_source, share
+from rag.citations.comparison.parser import (
+    Reading,
+    SourceText,
+    is_about,
+    read_alone,
+    read_source,
+    share,
+)
 from rag.citations.comparison.verdict import Judgement, carries, nearest_windows
 from rag.citations.comparison.verdict import judge as judge_by_words
+from rag.citations.gate import canonical
 from rag.citations.markers import find_markers, without_markers
+from rag.citations.register import as_source, brought_source
 from rag.citations.statements import Clause, Statement, read_statements
 from rag.language.amounts import DIMENSIONS, Figure, agree, date_parts
 from rag.language.figures import read_figures
-from rag.language.languages import Language
 from rag.language.lazy_patterns import regex
-from rag.language.words import language_of
-from rag.records import CheckedFigure, Citation, FigureStatus, Source, Unsourced, Verdict
+from rag.language.words import Language, language_of
+from rag.records import (
+    CheckedFigure,
+    Citation,
+    FigureStatus,
+    Hit,
+    Readable,
+    Source,
+    Unsourced,
+    Verdict,
+)
 from rag.runtime.budget import paced
-from rag.seams import Embedder
+from rag.seams import Embedder, Retriever
 from rag.seams.models import Judge, JudgeVerdict, OpenStatement
 
 COUNTED = 12  # so many things a writer counts himself
@@ -547,3 +563,65 @@ def _place(text: str, statement: Statement, number: int) -> tuple[int, str]:
     place = statement.start + len(text[statement.start : place].rstrip())
     blank = "" if _UNSPACED.match(text[place - 1 : place]) else " "
     return place, f"{blank}[{number}]"
+
+
+LOOKED_UP = 40  # statements of one text for which the library is searched
+LONGEST_LOOKED_UP = 600  # characters of one that are searched for
+FOUND_EACH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedText:
+    """A text with its citations in one spelling, a verdict for each, and what carries nothing."""
+
+    text: str
+    citations: tuple[Citation, ...]
+    unsourced: tuple[Unsourced, ...]
+    sources: Mapping[int, Source]  # what the numbers stand for
+    figures: tuple[CheckedFigure, ...] = ()  # of statements that cite something
+
+
+def check_text(
+    text: str,
+    sources: Mapping[int, Source],
+    *,
+    embedder: Embedder | None = None,
+    judge: Judge | None = None,
+) -> CheckedText:
+    """A verdict for each number of a text, from the source that it stands for alone."""
+    read = canonical(text)
+    answer = check(read, sources, judge, embedder=embedder)
+    return CheckedText(read, answer.citations, answer.unsourced, sources, answer.figures)
+
+
+def cite_text(
+    text: str, retriever: Retriever, readable: Readable, *, embedder: Embedder | None = None
+) -> CheckedText:
+    """As `check_text`, with numbers given here to what the library has for each statement."""
+    bare = without_markers(canonical(text))
+    sources = _looked_up(bare, retriever, readable)
+    return check_text(attribute(bare, sources).text, sources, embedder=embedder)
+
+
+def _looked_up(text: str, retriever: Retriever, readable: Readable) -> dict[int, Source]:
+    hits: dict[str, Hit] = {}
+    statements = [statement for statement in read_statements(text) if statement.states]
+    for statement in statements[:LOOKED_UP]:
+        claim = text[statement.start : statement.end][:LONGEST_LOOKED_UP]
+        for hit in retriever.search(claim, readable, limit=FOUND_EACH):
+            hits.setdefault(hit.chunk.id, hit)
+    return {number: as_source(hit, number) for number, hit in enumerate(hits.values(), start=1)}
+
+
+def given_sources(texts: Iterable[tuple[int, str, str]]) -> dict[int, Source]:
+    """Sources by number, of texts that somebody brings along: number, text and title."""
+    return {
+        number: brought_source(
+            number,
+            text,
+            title or f"source {number}",
+            document_title=title or f"Source {number}",
+            chunk_id=f"given:{number}",
+        )
+        for number, text, title in texts
+    }

@@ -225,7 +225,7 @@ def try_out(folder: Path, kind: str, settings: "Settings") -> None:
 
         LocalEmbedder(str(folder)).embed(list(_SENTENCE))
     elif kind == "reranker":
-        from rag.search.reranker import CrossEncoderReranker
+        from rag.search.hybrid import CrossEncoderReranker
 
         CrossEncoderReranker(str(folder)).score(*_SENTENCE[:1], _SENTENCE[1:])
     else:

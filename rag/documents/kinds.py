@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from rag.documents.cleaning import one_line, utf16_by_zeros
 from rag.documents.files import check_honest
 from rag.errors import Unreadable
-from rag.language.languages import phrases, read_lists, words
+from rag.language.words import phrases, read_lists, words
 
 SUPPORTED = (
     "Markdown, HTML, PDF, DOCX, PPTX, XLSX, XLS, CSV, Parquet, ODT, ODS, ODP, EPUB, RTF, mails "

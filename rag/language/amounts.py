@@ -12,7 +12,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
 
-from rag.language.languages import (
+from rag.language.lazy_patterns import regex
+from rag.language.words import (
     ENGLISH,
     all_meanings,
     all_words,
@@ -21,7 +22,6 @@ from rag.language.languages import (
     phrases,
     read_lists,
 )
-from rag.language.lazy_patterns import regex
 
 # A unit's sign to what it measures, and how many base units it is.
 DIMENSIONS: dict[str, tuple[str, float]] = {

@@ -14,9 +14,8 @@ from rag.language.amounts import (
     power_of,
     read_digits,
 )
-from rag.language.languages import Language, all_meanings, all_words, any_of, phrases
 from rag.language.lazy_patterns import re, regex
-from rag.language.words import language_of
+from rag.language.words import Language, all_meanings, all_words, any_of, language_of, phrases
 
 _DIGITS = r"\d+(?:[.,'’\u00a0\u2009\u202f]\d+)*"
 _UNIT = any_of(UNIT_SIGNS)

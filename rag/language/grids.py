@@ -12,7 +12,7 @@ from itertools import pairwise, zip_longest
 from operator import and_, or_
 
 from rag.language.amounts import CURRENCIES, UNIT_SIGNS, Quantity, is_date, parse_figure, sign_of
-from rag.language.languages import phrases
+from rag.language.words import phrases
 
 HEADER_LOOK = 20  # rows from the top in which a header may stand
 LONGEST_SPLIT = 20_000  # rows; a longer grid is one table

@@ -15,8 +15,8 @@ from typing import Any
 
 import regex
 
-from rag.language.languages import read_lists, words
 from rag.language.lazy_patterns import memoised
+from rag.language.words import read_lists, words
 
 _WORDS = {name: words(listed) for name, listed in read_lists("names").items()}
 VARIANTS = _WORDS["variants"]  # what tells a model from its siblings

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import regex
 from sentencex import segment
 
-from rag.language.languages import all_meanings, phrases
+from rag.language.words import all_meanings, phrases
 
 # ── What kind each line of a text is of: code, a heading, a table's row or rule, a ──
 

@@ -15,8 +15,8 @@ from rag.errors import (
     ModelUnavailable,
     UnreadableReply,
 )
-from rag.llm.reasoning import without_role_tokens
 from rag.llm.replies import ArrivingReply
+from rag.llm.reply_text import without_role_tokens
 from rag.records import ChatMessage, Role, ToolCall
 from rag.seams import ModelRequest, ToolSpec
 from rag.seams.models import Patience

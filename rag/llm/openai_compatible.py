@@ -33,8 +33,8 @@ from rag.llm.dialects import (
     tokens_that_fit,
     unread_call,
 )
-from rag.llm.reasoning import ReplyParser
 from rag.llm.replies import ArrivingReply, BoundedReply, ServerComplaint, read_events
+from rag.llm.reply_text import ReplyParser
 from rag.records import ToolCall, Usage
 from rag.runtime.budget import PATIENCE_SECONDS, Lane, hang_up_reason, has_hung_up, on_hang_up
 from rag.seams import ChatModel, ModelDelta, ModelRequest

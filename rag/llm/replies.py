@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag.errors import ModelInterrupted, UnreadableReply
-from rag.llm.reasoning import ReplyParser
-from rag.llm.text_tool_calls import arguments_in
+from rag.llm.reply_text import ReplyParser, arguments_in
 from rag.records import ToolCall, Usage
 from rag.seams import ModelDelta, models
 

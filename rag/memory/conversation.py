@@ -18,7 +18,6 @@ from rag.citations.markers import cited_numbers, renumber
 from rag.errors import ModelError, NotFound, UserError
 from rag.language.names import Lexicon
 from rag.memory.context import MESSAGE_TOKENS
-from rag.memory.evidence import TurnEvidence, flat
 from rag.memory.history import History, MessageReader, Messages, ParsedMessage, ShownParagraphs
 from rag.memory.recall import BYTES, PLACES, Meanings, Postings, number_word
 from rag.memory.summariser import Summariser, corrected
@@ -31,6 +30,7 @@ from rag.memory.summary import (
     SummaryDraft,
     summarise,
 )
+from rag.memory.verifier import TurnEvidence, flat
 from rag.records import LineEdit, Message, MessageStatus, Readable, Role, Summary, SummaryLine
 from rag.runtime.budget import HangUp
 from rag.seams import Embedder, OwnedSession, SessionMemory, SourceRegister, TokenCounter

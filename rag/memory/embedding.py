@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rag.memory.history import History
-from rag.memory.phrases import SummaryPhrases, all_phrases
+from rag.memory.history import History, SummaryPhrases, all_phrases
 from rag.memory.recall import PLACES, Embed
 
 EMBEDDED_CHARACTERS = 1200  # of a text; what follows seldom changes what it is about
@@ -24,7 +23,7 @@ MOST_NEAR = 400  # paragraphs that may be found by their meaning
 class SupportedLanguages:
     """The languages that an embedding model knows: measured, once for each.
 
-    The same phrases stand in each language of `rag.memory.phrases`; a model that knows one puts
+    The same phrases stand in each language of `rag.memory.history`; a model that knows one puts
     them beside the English ones. What it does not know would only scatter what words find.
     """
 

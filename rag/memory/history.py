@@ -1,12 +1,15 @@
 """What was said in one conversation, each message read once, and how it is put before a model.
 
 The newest messages are held; those before `base` are read again when something needs them.
+
+The fence and the title are the same in every language, so that our own output is known again.
 """
 
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain, groupby, islice
 from typing import Any, Protocol, overload
 
@@ -14,9 +17,7 @@ from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers, find_markers, neutralise
 from rag.language.names import Lexicon, find_names
 from rag.language.sentences import asks, split_sentences
-from rag.language.words import UNSPACED, language_of
-from rag.memory.evidence import SpokenMessage, TurnEvidence
-from rag.memory.phrases import SummaryPhrases, fenced, phrases_of
+from rag.language.words import UNSPACED, language_of, read_lists, spoken
 from rag.memory.recall import (
     LONGEST_QUESTION,
     PLACES,
@@ -29,8 +30,56 @@ from rag.memory.recall import (
     size,
     telling,
 )
+from rag.memory.verifier import SpokenMessage, TurnEvidence
 from rag.records import Role, Summary
 from rag.seams import TokenCounter
+
+OPENS, CLOSES = "<earlier_turns>", "</earlier_turns>"
+_TAG = re.compile(r"<(?=\s*/?\s*earlier_turns)", re.IGNORECASE)
+READ = 2_000  # characters that tell the language
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryPhrases:
+    """The scaffolding of one language."""
+
+    notes: str
+    about: str
+    answered: str
+    open: str
+    sources: str
+    products: str
+    earlier: str
+    user: str
+    assistant: str
+    against: str
+
+    def label(self, role: str) -> str:
+        """Who speaks."""
+        return {"user": self.user, "assistant": self.assistant}.get(role, role)
+
+
+@cache
+def all_phrases() -> dict[str, SummaryPhrases]:
+    """By the code of their language."""
+    return {code: SummaryPhrases(**texts) for code, texts in read_lists("memory").items()}
+
+
+def phrases_of(texts: Iterable[str]) -> SummaryPhrases:
+    """Those of the language that some texts are surely in, else English ones."""
+    every = all_phrases()
+    return every.get(spoken("\n".join(texts)[:READ]), every["en"])
+
+
+def fenced(text: str) -> str:
+    """Between tags that nothing in it opens or closes."""
+    return f"{OPENS}\n{unfenced(text).rstrip()}\n{CLOSES}\n"
+
+
+def unfenced(text: str) -> str:
+    """Without our tags, whoever wrote them."""
+    return _TAG.sub("‹", text)
+
 
 MARGIN = 3  # tokens that texts put together may take more
 LABEL_MARGIN = 1  # token of the space behind who speaks, and of what stands for what is left out

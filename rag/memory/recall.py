@@ -24,11 +24,19 @@ from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Any, Protocol
 
+from rag.citations.grammar import Marker
 from rag.citations.markers import cited_numbers, find_markers, neutralise
-from rag.citations.scanner import Marker
-from rag.language.languages import ENGLISH, Language
 from rag.language.sentences import LineKind, Sentence, leads_in, read_sentences
-from rag.language.words import UNSPACED, canonical, language_of, related, stem, tokens
+from rag.language.words import (
+    ENGLISH,
+    UNSPACED,
+    Language,
+    canonical,
+    language_of,
+    related,
+    stem,
+    tokens,
+)
 from rag.seams import TokenCounter
 
 USUAL = 600  # bytes of UTF-8, some 150 tokens: as much is one paragraph

@@ -15,10 +15,18 @@ from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers, marker_text, without_markers
 from rag.citations.statements import Statement, read_statements
 from rag.errors import ModelUnavailable, RagError
-from rag.memory.evidence import TurnEvidence, flat, numbers_in
-from rag.memory.phrases import all_phrases, unfenced
+from rag.memory.history import all_phrases, unfenced
 from rag.memory.summary import SummaryDraft
-from rag.memory.verifier import Verifier, Witness, is_excusable, is_taken_out, is_typed
+from rag.memory.verifier import (
+    TurnEvidence,
+    Verifier,
+    Witness,
+    flat,
+    is_excusable,
+    is_taken_out,
+    is_typed,
+    numbers_in,
+)
 from rag.records import ChatMessage, LineEdit, LineMark, Role, SummaryLine, SummarySection, Usage
 from rag.runtime.budget import HangUp, reply_in_time
 from rag.seams import ChatModel, TokenCounter

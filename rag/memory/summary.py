@@ -15,11 +15,16 @@ from itertools import accumulate, chain, groupby, islice, takewhile, tee
 from rag.citations.markers import cited_numbers, neutralise
 from rag.language.names import Lexicon, find_names
 from rag.language.words import UNSPACED, language_of
-from rag.memory.evidence import LONGEST, SpokenSentence, TurnEvidence, flat, numbers_in
-from rag.memory.history import History
-from rag.memory.phrases import SummaryPhrases, fenced
+from rag.memory.history import History, SummaryPhrases, fenced
 from rag.memory.recall import telling
-from rag.memory.verifier import is_taken_out
+from rag.memory.verifier import (
+    LONGEST,
+    SpokenSentence,
+    TurnEvidence,
+    flat,
+    is_taken_out,
+    numbers_in,
+)
 from rag.records import (
     LineEdit,
     LineMark,

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rag.citations.markers import cited_numbers
 from rag.language.names import Lexicon
 from rag.memory.context import MESSAGE_TOKENS, SUMMARY_TITLE
-from rag.memory.history import History
-from rag.memory.phrases import CLOSES, OPENS, all_phrases
+from rag.memory.history import CLOSES, OPENS, History, all_phrases
 from rag.memory.recall import Embed, Meanings
 from rag.memory.summary import NO_SUMMARY_DRAFT, Room, SummaryDraft, spelled_out
 from rag.records import Role, Summary, SummarySection

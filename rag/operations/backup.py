@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine, func, select
 
 from rag.db import documents, jobs, newest_revision, revisions, sessions, source_files, tables
 from rag.db.blobs import Blobs, FolderBlobs, blocks, deletions_put_off, has_holds
-from rag.documents.index_changes import IndexDebts
+from rag.documents.store import IndexDebts
 from rag.errors import Conflict, SetupError, StorageFailed, UserError
 from rag.operations.repository import BackupManifest, BackupRepository, folder_beside, room_for
 from rag.operations.snapshot import (

@@ -40,7 +40,7 @@ from rag.db import (
 )
 from rag.db.blobs import BLOCK, blocks, hold_jobs
 from rag.db.engine import damage_in_words, damaged_tables, is_of_words
-from rag.documents.index_changes import IndexDebts
+from rag.documents.store import IndexDebts
 from rag.errors import SetupError, StorageFailed
 from rag.records import EVERYTHING
 

@@ -42,7 +42,7 @@ from rag.regression.script import (
     WantedStatement,
 )
 from rag.runtime.progress import Stage
-from rag.sessions.branches import edited
+from rag.sessions.transcript import edited
 from rag.tables.result import result_from
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from rag.errors import UserError
-from rag.language.languages import ENGLISH
+from rag.language.words import ENGLISH
 from rag.records import Event, Failed, Finished
 from rag.regression.script import ScriptFile, read_text, validated
 from rag.seams import SessionHandle

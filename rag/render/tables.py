@@ -10,7 +10,7 @@ from typing import Protocol
 from markupsafe import Markup
 
 from rag.errors import UserError
-from rag.language.languages import phrases
+from rag.language.words import phrases
 from rag.records import ColumnType, Message, Table
 from rag.seams import SourceRegister
 from rag.tables.plan import (
@@ -26,10 +26,10 @@ from rag.tables.plan import (
     measure_places,
     measure_words,
     plan_from,
+    read_number,
     value_words,
 )
 from rag.tables.result import ResultColumn, TableResult, display_value, result_from
-from rag.tables.types import read_number
 from rag.tables.vocabulary import MONTHS
 
 MOST_BARS = 30

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Engine, select
 
 from rag.db import chunks, inside, reading, versions
-from rag.language.languages import read_lists
+from rag.language.words import read_lists
 from rag.records import Certainty, Readable
 from rag.seams import ChunkIndex
 

@@ -7,14 +7,17 @@ both. Nothing counts against a passage that anything found.
 """
 
 import re
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag.errors import IndexAway
+from rag.errors import IndexAway, SetupError, needs_extra
 from rag.language.names import TypedNames, typed_names
 from rag.records import (
     NO_EARLIER_TOPICS,
@@ -38,8 +41,7 @@ from rag.search.confidence import (
     usual_spread,
 )
 from rag.search.embedders.local import Vector
-from rag.search.identifiers import IdentifierIndex
-from rag.search.lexical import LexicalIndex
+from rag.search.lexical import IdentifierIndex, LexicalIndex
 from rag.search.multilingual import MultilingualVectors
 from rag.search.passages import (
     AROUND,
@@ -440,3 +442,44 @@ def _folded(candidates: Sequence[Hit], most: int) -> list[Hit]:
 @lru_cache(1024)  # what is found is found again: by other parts, by the next question
 def _words_of(heading: str, text: str) -> str:
     return " ".join(re.findall(r"\w+", f"{heading}\n{text}".casefold()))
+
+
+class CrossEncoderReranker:
+    """A sentence-transformers cross-encoder from this disk, loaded at the first call."""
+
+    def __init__(self, model: str, *, batch_size: int = 16, allow_download: bool = False) -> None:
+        """`model` is a folder, or a Hugging Face name in the local model cache."""
+        self._model = model
+        self._batch_size = batch_size
+        self._allow_download = allow_download
+        self._lock = threading.Lock()
+        self._encoder: Any = None
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        if not texts:
+            return []
+        with self._lock:
+            if self._encoder is None:
+                self._encoder = self._load()
+            pairs = [(query, text) for text in texts]
+            scores = self._encoder.predict(
+                pairs, batch_size=self._batch_size, show_progress_bar=False
+            )
+        return [float(score) for score in scores]
+
+    def _load(self) -> Any:
+        try:
+            from sentence_transformers import CrossEncoder
+        except ImportError as error:
+            what = f"The reranking model {self._model!r} (retrieval.rerank_model)"
+            text = f"{needs_extra(what, 'models')} Until then words alone find passages."
+            raise IndexAway(text) from error
+        is_local = Path(self._model).is_dir() or not self._allow_download
+        try:
+            return CrossEncoder(self._model, device="cpu", local_files_only=is_local)
+        except (OSError, ValueError, KeyError) as error:
+            raise SetupError(
+                f"The reranking model {self._model!r} cannot be loaded ({error}); expected "
+                "a folder or a model in the local cache. Set retrieval.rerank_model to one, or "
+                "leave it out."
+            ) from error

@@ -2,9 +2,16 @@
 
 A word that very many chunks hold says little and costs much. So the rare words of a query make its
 candidates, together with chunks that hold several common ones at once; common words only rank them.
+
+The database's word index is one for all. A filter makes it dearer, and shows by the time it takes
+what lies beside. The words of a collection are read once, and again when it changes; what a term
+weighs, which words there are and how long a search takes depends on the asker's collections alone.
+Who may read all of a small library searches it so as well: it takes half as long.
 """
 
 import math
+import threading
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, TextClause, bindparam, func, select, text
 
-from rag.db import chunks, inside
+from rag.db import chunks, inside, versions
+from rag.db import chunks as chunk_table
 from rag.records import Readable
-from rag.search.query import Term
+from rag.search.query import Term, Vocabulary
 
 HEADING_WEIGHT = 2.0  # a word in a heading counts as so many in the text
 SHARE_OF_TIME = 0.01  # that reading the words of a large library may take
@@ -182,3 +190,180 @@ def saturated(count: PerRow, relative_length: PerRow) -> PerRow:
 def with_list(statement: str) -> TextClause:
     """A statement whose parameter `keys` is a list."""
     return text(statement).bindparams(bindparam("keys", expanding=True))
+
+
+MOST_HELD = 50_000  # chunks: about 80 MB; of more the database is asked
+MOST_OF_ALL = 10_000  # chunks, where nothing is filtered: the database is quick by itself
+SETS_KEPT = 32  # of collections, as askers choose them
+
+Lexemes = Mapping[Term, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class CachedCollection:
+    """The words of one collection, as they were at a version of it."""
+
+    version: int
+    chunks: Mapping[int, str]  # their ids by row, the oldest first
+    places: Mapping[str, Positions]  # of each lexeme, in order
+
+
+class CollectionWords:
+    """The words of some collections together."""
+
+    def __init__(self, parts: Mapping[str, CachedCollection], stemmer: str) -> None:
+        self._parts = [part.places for part in parts.values() if part.places]
+        chunks = sorted(chunk for part in parts.values() for chunk in part.chunks.items())
+        self._rows = np.array([row for row, _ in chunks], dtype=np.int64)
+        self._ids = [chunk_id for _, chunk_id in chunks]
+        self._indices = {chunk_id: index for index, chunk_id in enumerate(self._ids)}
+        counts: Counter[str] = Counter()
+        lengths = np.zeros(len(chunks))
+        for part in self._parts:
+            places, firsts = _joined(part)
+            rows = places >> 16
+            is_new = np.diff(rows, prepend=-1) != 0
+            is_new[firsts] = True
+            counted = np.add.reduceat(is_new, firsts, dtype=int).tolist()
+            counts.update(dict(zip(part, counted, strict=True)))
+            lengths += np.bincount(np.searchsorted(self._rows, rows), minlength=len(chunks))
+        self._lengths = lengths / max(float(lengths.mean()) if chunks else 0.0, 1.0)
+        self.vocabulary = Vocabulary(counts, stemmer)
+
+    def search(self, query: Lexemes, limit: int) -> list[tuple[str, float]]:
+        """BM25, best first."""
+        scores = np.zeros(len(self._ids))
+        for term, lexemes in query.items():
+            counts = self._counts(term, lexemes)
+            scores += self._idf(counts) * saturated(counts, self._lengths)
+        hits = np.flatnonzero(scores)
+        best = hits[np.argsort(-scores[hits], kind="stable")[:limit]]
+        return [(self._ids[hit], float(scores[hit])) for hit in best]
+
+    def coverage(self, query: Lexemes, chunk_ids: Sequence[str]) -> dict[str, float]:
+        """For each chunk the share of the terms that it holds, weighed by how rare they are."""
+        present = [chunk_id for chunk_id in chunk_ids if chunk_id in self._indices]
+        indices, weights, total = (
+            [self._indices[chunk_id] for chunk_id in present],
+            np.zeros(len(present)),
+            0.0,
+        )
+        for term, lexemes in query.items():
+            counts = self._counts(term, lexemes)
+            weight = self._idf(counts)
+            total += weight
+            weights += weight * (counts[indices] > 0)
+        shares = dict(zip(present, (weights / (total or 1.0)).tolist(), strict=True))
+        return {chunk_id: shares.get(chunk_id, 0.0) for chunk_id in chunk_ids}
+
+    def holding(self, query: Lexemes, limit: int) -> list[str]:
+        """Chunks that hold any of the terms, the oldest first."""
+        counts = np.zeros(len(self._ids))
+        for term, lexemes in query.items():
+            counts += self._counts(term, lexemes)
+        return [self._ids[hit] for hit in np.flatnonzero(counts)[:limit]]
+
+    def _idf(self, counts: PerRow) -> float:
+        return idf(len(self._ids), int(np.count_nonzero(counts)))
+
+    def _counts(self, term: Term, lexemes: Sequence[str]) -> PerRow:
+        """How often each chunk holds these one after the other; in a heading they count more."""
+        if term.is_prefix and term.is_letters and len(lexemes) == 1:
+            words = self.vocabulary.beginning(lexemes[0])
+            return counts_in(self._rows, np.concatenate([NOWHERE, *map(self._places, words)]))
+        return counts_in(self._rows, in_a_row([self._places(lexeme) for lexeme in lexemes]))
+
+    def _places(self, lexeme: str) -> Positions:
+        results = [part[lexeme] for part in self._parts if lexeme in part]
+        return results[0] if len(results) == 1 else np.sort(np.concatenate([NOWHERE, *results]))
+
+
+# With the versions of its collections; None in place of what is too large.
+_Set = tuple[Mapping[str, int], CollectionWords | None]
+
+
+class CachedWords:
+    """Words by collection; those that were not searched for longest go first."""
+
+    def __init__(self, words: WordIndex) -> None:
+        self._words = words
+        self._collections: OrderedDict[str, CachedCollection] = OrderedDict()
+        self._sets: OrderedDict[frozenset[str] | None, _Set] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def words_of(self, connection: Connection, readable: Readable) -> CollectionWords | None:
+        """None for more than is held."""
+        now = versions(connection, readable)
+        with self._lock:
+            words = self._sets.get(readable.ids)
+        if words is None or words[0] != now:
+            words = now, self._made(connection, readable, now)
+        with self._lock:
+            self._sets[readable.ids] = words
+            self._sets.move_to_end(readable.ids)
+            while len(self._sets) > SETS_KEPT:
+                self._sets.popitem(last=False)
+        return words[1]
+
+    def _made(
+        self, connection: Connection, readable: Readable, now: Mapping[str, int]
+    ) -> CollectionWords | None:
+        most = MOST_OF_ALL if readable.ids is None else MOST_HELD
+        if chunk_count(connection, readable, most + 1) > most:
+            return None
+        parts = {key: self._part(connection, key, now[key]) for key in sorted(now)}
+        return CollectionWords(parts, self._words.stemmer)
+
+    def _part(self, connection: Connection, collection_id: str, version: int) -> CachedCollection:
+        with self._lock:
+            collection = self._collections.get(collection_id)
+        if collection is None or collection.version != version:
+            collection = self._read(connection, collection_id, version, collection)
+        with self._lock:
+            self._collections[collection_id] = collection
+            self._collections.move_to_end(collection_id)
+            while sum(len(cached.chunks) for cached in self._collections.values()) > MOST_HELD:
+                gone, _ = self._collections.popitem(last=False)
+                for chosen in [set_ for set_ in self._sets if set_ is None or gone in set_]:
+                    del self._sets[chosen]
+        return collection
+
+    def _read(
+        self,
+        connection: Connection,
+        collection_id: str,
+        version: int,
+        collection: CachedCollection | None,
+    ) -> CachedCollection:
+        """Only what came since is read: all from the first row on that is new."""
+        table = chunk_table
+        listed = select(table.c.row, table.c.id).where(table.c.collection_id == collection_id)
+        rows = connection.execute(listed.order_by(table.c.row))
+        chunks: dict[int, str] = {row.row: row.id for row in rows}
+        before = collection.chunks if collection is not None else {}
+        fresh = next((row for row, key in chunks.items() if before.get(row) != key), None)
+        old = [row for row in chunks if fresh is None or row < fresh]
+        places = dict(collection.places) if collection is not None else {}
+        if places and len(old) < len(before):
+            places = _in_rows(places, old)
+        if fresh is not None:
+            for word, positions in self._words.places(connection, collection_id, fresh):
+                places[word] = (
+                    np.concatenate([places[word], positions]) if word in places else positions
+                )
+        return CachedCollection(version, chunks, places)
+
+
+def _joined(places: Mapping[str, Positions]) -> tuple[Positions, NDArray[np.int64]]:
+    """Those of all words as one, and where each word's begin."""
+    counts = [len(place) for place in places.values()]
+    return np.concatenate([*places.values()]), np.cumsum([0, *counts[:-1]])
+
+
+def _in_rows(places: Mapping[str, Positions], rows: Sequence[int]) -> dict[str, Positions]:
+    """What stands in these chunks; words that stand in none are left out."""
+    joined, firsts = _joined(places)
+    stays = np.isin(joined >> 16, np.array(rows, dtype=np.int64))
+    counts = np.add.reduceat(stays, firsts, dtype=np.int64)
+    pieces = np.split(joined[stays], np.cumsum(counts)[:-1])
+    return {word: piece for word, piece in zip(places, pieces, strict=True) if len(piece)}

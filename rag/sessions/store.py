@@ -29,11 +29,14 @@ from rag.records import (
 from rag.runtime.budget import paced
 from rag.seams import FoundMessages, OpenTurn, Overview, SessionHandle
 from rag.sessions import (
-    branches,
     leases,
-    recall_rows,
-    register_rows,
     transcript,
+)
+from rag.sessions import (
+    rows as recall_rows,
+)
+from rag.sessions import (
+    rows as register_rows,
 )
 from rag.sessions import (
     rows as summary_rows,
@@ -151,7 +154,7 @@ class SqlTranscript(_OwnedRows):
 
     def erase(self, index: int) -> None:
         with self._numbering() as (connection, session):
-            for holder in (session, *branches.sharing(connection, session, index)):
+            for holder in (session, *transcript.sharing(connection, session, index)):
                 key = SessionKey(holder.id, self.owner)
                 transcript.erase(connection, key, holder, index)
                 recall_rows.remove_words(connection, holder.id, index - 1)
@@ -363,20 +366,20 @@ class SqlSession(SqlTranscript, SqlRegister, SqlMemory):
 
     def delete(self) -> None:
         with self._numbering() as (connection, _):
-            branches.leave(connection, [self.id])
+            transcript.leave(connection, [self.id])
             connection.execute(delete(sessions).where(sessions.c.id == self.id))
             record(connection, "session.deleted", self.id)
 
     def branch(self, index: int) -> "SqlSession":
         branch_id = uuid4().hex
         with self._numbering() as (connection, session):
-            branches.make(connection, session, branch_id, index, now=self._clock())
+            transcript.make(connection, session, branch_id, index, now=self._clock())
         key = SessionKey(branch_id, self.owner)
         return SqlSession(self._engine, key, self._leases, self._readable, clock=self._clock)
 
     def family(self) -> list[Session]:
         with self._reading() as (connection, session):
-            return branches.family(connection, session)
+            return transcript.family(connection, session)
 
 
 class SqlConversationStore:
@@ -461,7 +464,7 @@ class SqlConversationStore:
     ) -> list[Session]:
         is_listed = (sessions.c.owner == owner) & sessions.c.expires_at.is_(None)
         if one_version:
-            is_listed &= branches.IS_LATEST
+            is_listed &= transcript.IS_LATEST
         with reading(self._engine) as connection:
             rows = connection.execute(
                 select(sessions)
@@ -489,7 +492,7 @@ class SqlConversationStore:
     def _delete(self, old: Any, action: str = "") -> int:
         """Each is written down as an action, if there is one."""
         with writing(self._engine) as connection:
-            branches.leave(connection, select(sessions.c.id).where(old))
+            transcript.leave(connection, select(sessions.c.id).where(old))
             gone = delete(sessions).where(old).returning(sessions.c.id)
             ids = list(connection.execute(gone).scalars())
             record(connection, action, *(ids if action else []))

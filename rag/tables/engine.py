@@ -17,7 +17,9 @@ from rag.runtime.budget import ITEMS_BETWEEN, Lane, hang_up_reason, on_hang_up, 
 from rag.tables.plan import (
     MEASURED,
     MOST_ROWS,
+    ROW,
     ROWS,
+    TOTAL,
     Filter,
     Key,
     Kind,
@@ -29,8 +31,8 @@ from rag.tables.plan import (
     TablePlan,
     column_of,
     measure_names,
+    read_number,
 )
-from rag.tables.types import ROW, TOTAL, read_number
 
 if TYPE_CHECKING:
     import duckdb

@@ -16,8 +16,7 @@ from typing import Any
 from rag.language.words import is_function_word
 from rag.records import ColumnType, Table, TableColumn
 from rag.runtime.budget import paced
-from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, Part, TablePlan
-from rag.tables.types import read_number
+from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, Part, TablePlan, read_number
 from rag.tables.vocabulary import (
     ADJECTIVES,
     COMPARED,

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rag.language.languages import meanings, read_lists
-from rag.language.words import language_of
+from rag.language.words import language_of, meanings, read_lists
 from rag.records import ColumnType, Source, Table
 from rag.tables.plan import (
     FIGURES_ONLY,
@@ -31,8 +30,8 @@ from rag.tables.plan import (
     measure_words,
     part_words,
     plan_from,
+    truth_of,
 )
-from rag.tables.types import truth_of
 from rag.tables.vocabulary import is_identifier, normalised
 
 PLAIN = re.compile(r"-?\d+(?:\.\d+)?")  # a figure whose unit is its column's

@@ -21,8 +21,7 @@ import duckdb
 from rag.language.amounts import decimal_sign
 from rag.language.grids import BLANK, LONGEST_SPLIT, FileRow, grids, is_blank, is_formula, totals
 from rag.records import ColumnType, RawTable, TableColumn
-from rag.tables.plan import MOST_COLUMNS
-from rag.tables.types import ROW, TOTAL, ColumnReading, reading_of
+from rag.tables.plan import MOST_COLUMNS, ROW, TOTAL, ColumnReading, reading_of
 from rag.tables.vocabulary import LONGEST_EXAMPLE
 
 SAMPLED = 200  # rows of each column that tell the decimal sign of a table

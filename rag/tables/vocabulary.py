@@ -9,8 +9,7 @@ from datetime import date, timedelta
 from itertools import pairwise
 
 from rag.language.amounts import UNIT_SIGNS, parse_figure, read_date
-from rag.language.languages import all_meanings, all_words, meanings, read_lists
-from rag.language.words import language_of
+from rag.language.words import all_meanings, all_words, language_of, meanings, read_lists
 from rag.language.words import stem as text_stem
 from rag.records import ColumnType, TableColumn
 from rag.tables.plan import Filter, Op, Part

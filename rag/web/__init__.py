@@ -22,9 +22,9 @@ from rag.web.api import (
     tables,
 )
 from rag.web.api.documents import BYTES_PER_MB
+from rag.web.api.schemas import DescribedApp
 from rag.web.http_server import log_as_json
 from rag.web.openai import chat, completion, responses
-from rag.web.openapi import DescribedApp
 from rag.web.pages.conversations import pages
 from rag.web.pages.documents import collection_pages, document_pages
 from rag.web.pages.sessions import long_talk, session_pages
@@ -33,7 +33,7 @@ from rag.web.pages.sources import source_pages
 from rag.web.pages.tables import table_pages
 from rag.web.problems import Problem, handle_errors, refuse_fields
 from rag.web.request_context import EXTENSION, JsonRequest
-from rag.web.requests import compress_texts, give_budgets, limit_answers
+from rag.web.turns import compress_texts, give_budgets, limit_answers
 from rag.wiring.components import package_folder
 from rag.wiring.listeners import listener_policy
 

@@ -13,8 +13,7 @@ from rag.chat.draft import ModelWriter
 from rag.chat.follow_ups import FollowUps
 from rag.chat.tool_loop import Actions, ToolOffer, ToolRoom
 from rag.errors import IndexAway, ModelError
-from rag.library.answers import LibraryAnswers
-from rag.library.questions import Remarks, UnreadFiles
+from rag.library.answers import LibraryAnswers, Remarks, UnreadFiles
 from rag.llm.openai_compatible import OpenAIChatModel
 from rag.memory.conversation import ConversationMemory
 from rag.memory.summariser import ApplicationModel, Excuse, Summariser
@@ -23,7 +22,7 @@ from rag.seams import Embedder, Matrix, OwnedSession, Writer
 from rag.seams.models import FOLLOW_UP, SUMMARY, OpenStatement
 from rag.search.confidence import Spread, usual_spread
 from rag.search.hybrid import HybridRetriever
-from rag.search.identifiers import NameMentions
+from rag.search.lexical import NameMentions
 from rag.tables.answers import TableAnswers
 from rag.tables.library import Likeness, ModelPlanner, TableLibrary
 from rag.tables.vocabulary import may_ask_rows

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from rag.db.blobs import FolderBlobs, open_blobs
 from rag.documents.collections import Callers, Collections, groups_at_login
-from rag.documents.originals import Originals
+from rag.documents.store import Originals
 from rag.errors import SetupError
 from rag.llm.windows import ModelWindow
 from rag.operations import Places
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from rag.llm.openai_compatible import OpenAIChatModel
     from rag.runtime.budget import Lane
     from rag.seams.models import Judge
+    from rag.search.hybrid import CrossEncoderReranker
     from rag.search.multilingual import MultilingualVectors
-    from rag.search.reranker import CrossEncoderReranker
     from rag.tables.store import TableStore
 
 OPENAI = "https://api.openai.com/v1"
@@ -103,7 +103,7 @@ def open_embedder(settings: Settings) -> Embedder:
         )
     if embedding.model is None:
         raise SetupError("embedding.base_url is set, but embedding.model is not. Name the model.")
-    from rag.search.embedders.remote import OpenAIEmbedder
+    from rag.search.embedders.engines import OpenAIEmbedder
 
     return OpenAIEmbedder(
         base_url=embedding.base_url,
@@ -168,7 +168,7 @@ def open_reranker(settings: Settings) -> "CrossEncoderReranker | None":
     name = settings.retrieval.rerank_model
     if name is None:
         return None
-    from rag.search.reranker import CrossEncoderReranker
+    from rag.search.hybrid import CrossEncoderReranker
 
     return CrossEncoderReranker(name, allow_download=settings.embedding.allow_download)
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag.chat.card import MOST_SHOWN, CardWriter, card_of
+from rag.chat.card import MOST_SHOWN, CardWriter, card_of, gist, markdown_of
 from rag.chat.evidence import StatementVectors
-from rag.chat.markdown import gist, markdown_of
 from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers
 from rag.errors import ModelUnavailable

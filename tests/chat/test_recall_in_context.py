@@ -3,7 +3,7 @@
 import pytest
 
 from rag.documents.files import IncomingFile
-from rag.memory.phrases import OPENS
+from rag.memory.history import OPENS
 from rag.records import Finished, ImportedMessage
 from rag.settings import Settings
 from tests.applications import application_of, remembering

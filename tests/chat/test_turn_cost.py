@@ -14,7 +14,7 @@ from rag.memory import conversation
 from rag.memory.conversation import ConversationMemory
 from rag.records import Chunk, Finished, Hit, ImportedMessage
 from rag.seams import ModelDelta
-from rag.sessions import recall_rows
+from rag.sessions import rows as recall_rows
 from rag.sessions.store import SqlConversationStore
 from rag.tokens import count_tokens
 from tests.fakes import HashEmbedder

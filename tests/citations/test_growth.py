@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from rag.chat.text_check import check_text, given_sources
+from rag.citations.verdicts import check_text, given_sources
 
 LONG, SHORTER = 12_800, 3_200
 MOST_SECONDS = {LONG: 30.0, LONG // 2: 12.0, SHORTER: 6.0}  # ten times what the slowest takes

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rag.chat.composition import unchecked as answer_given
+from rag.chat.card import unchecked as answer_given
 from rag.chat.draft import Draft
 from rag.citations.gate import JsonGate, harmless, markers_in_json
 from rag.citations.markers import cited_numbers

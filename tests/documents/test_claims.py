@@ -8,9 +8,8 @@ from datetime import timedelta
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from rag.documents import index_changes
-from rag.documents.index_changes import EmbeddingClaims
-from rag.documents.store import SqlDocumentStore
+from rag.documents import store as index_changes
+from rag.documents.store import EmbeddingClaims, SqlDocumentStore
 from rag.errors import StorageFailed
 from tests.documents.test_document_store import write
 

@@ -8,9 +8,8 @@ import pytest
 from rag.db.blobs import FolderBlobs
 from rag.documents.collections import Collections
 from rag.documents.files import IncomingFile
-from rag.documents.originals import Originals
 from rag.documents.sandbox import GuardedLoader
-from rag.documents.store import SqlDocumentStore
+from rag.documents.store import Originals, SqlDocumentStore
 from rag.ingestion.pipeline import Ingestion
 from rag.records import EVERYTHING
 from rag.tables.store import TableFiles, TableStore

@@ -12,12 +12,11 @@ import pytest
 from rag.documents import files
 from rag.documents.chunking import cut
 from rag.documents.files import IncomingFile, collect, safe_name
-from rag.documents.index_changes import EmbeddingClaims
 from rag.documents.sandbox import GuardedLoader
-from rag.documents.store import SqlDocumentStore
+from rag.documents.store import EmbeddingClaims, SqlDocumentStore
 from rag.errors import ModelUnavailable, NotFound, UserError
-from rag.ingestion import file_reader as ingestion_reading
 from rag.ingestion import pipeline
+from rag.ingestion import pipeline as ingestion_reading
 from rag.ingestion.pipeline import Ingestion
 from rag.records import EVERYTHING, Chunk
 from rag.runtime.budget import Budget, limited
@@ -201,7 +200,7 @@ class TestIngest:
         assert "Plug it in." in [chunk.text for chunk in house.stored()]
 
     def test_of_many_files_reports_each_exactly_once(self, house, monkeypatch):
-        monkeypatch.setattr("rag.ingestion.file_reader.STORED_CHUNKS", 7)
+        monkeypatch.setattr("rag.ingestion.pipeline.STORED_CHUNKS", 7)
         files = [IncomingFile.from_bytes(f"{n}.md", f"Text {n}".encode()) for n in range(40)]
 
         reports = [report for report in house.ingestion.ingest(files) if report.is_final]
@@ -211,7 +210,7 @@ class TestIngest:
         assert house.is_level()
 
     def test_embeds_the_first_while_the_last_are_not_read_yet(self, house, monkeypatch):
-        monkeypatch.setattr("rag.ingestion.file_reader.SLOW_SECONDS", 60)
+        monkeypatch.setattr("rag.ingestion.pipeline.SLOW_SECONDS", 60)
         first_is_done = threading.Event()
 
         def late(_max_bytes):
@@ -226,7 +225,7 @@ class TestIngest:
         assert len(house.stored_ids()) == 61
 
     def test_finishes_the_others_while_a_slow_file_is_read(self, house, monkeypatch):
-        monkeypatch.setattr("rag.ingestion.file_reader.SLOW_SECONDS", 0.01)
+        monkeypatch.setattr("rag.ingestion.pipeline.SLOW_SECONDS", 0.01)
         go = threading.Event()
 
         slow = IncomingFile("slow.md", lambda _max_bytes: go.wait(60) and b"Slow")

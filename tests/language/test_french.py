@@ -5,11 +5,10 @@ import pytest
 from rag.citations.comparison.parser import read
 from rag.citations.statements import limits, states_something
 from rag.language.figures import read_figures
-from rag.language.languages import LANGUAGES
 from rag.language.names import Lexicon
 from rag.language.sentences import split_sentences
-from rag.language.words import content_words, language_of
-from rag.library.questions import courtesy, library_question, other_language
+from rag.language.words import LANGUAGES, content_words, language_of
+from rag.library.answers import courtesy, library_question, other_language
 from tests.library.test_remarks import source
 
 FRENCH = next(each for each in LANGUAGES if each.code == "fr")

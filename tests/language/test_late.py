@@ -49,7 +49,7 @@ def test_all_that_a_module_has_is_there():
 
 
 def test_every_pattern_of_ours_can_be_compiled():
-    for name in ("rag.wiring.application", "rag.llm.reasoning"):
+    for name in ("rag.wiring.application", "rag.llm.reply_text"):
         import_module(name)
 
     compile_all()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rag.language.amounts import decimal_sign, parse_figure
 from rag.language.figures import read_figures
-from rag.tables.types import reading_of
+from rag.tables.plan import reading_of
 
 LOCALES = [
     "en_US",

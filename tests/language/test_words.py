@@ -71,7 +71,7 @@ def _strings(path: Path) -> list[str]:
     return [each for each in found if isinstance(each, str)]
 
 
-NOT_MOVED = {"library/questions.py"}  # this only shrinks
+NOT_MOVED = {"library/answers.py"}  # this only shrinks
 
 
 def test_there_is_no_second_stop_list() -> None:

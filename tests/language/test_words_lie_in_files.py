@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag.language.languages import ENGLISH, LANGUAGES, words
+from rag.language.words import ENGLISH, LANGUAGES, words
 
 RAG = Path(__file__).parents[2] / "rag"
 READS = {
@@ -33,7 +33,7 @@ LEFT = {
     ),
     "render/gate.py": ("tel", "the scheme of a link"),
     "render/tables.py": ("sans", "the name of a font"),
-    "web/openai/tasks.py": ("ai", "what clients call a side of the talks that they quote"),
+    "web/openai/completion.py": ("ai", "what clients call a side of the talks that they quote"),
 }
 FEWEST = 3  # `yes` and `no` are labels as well
 # Of other languages, and signs of formats and protocols as well.

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks.corpora import data_dir
-from rag.library.questions import courtesy, library_question
+from rag.library.answers import courtesy, library_question
 
 ASKED = {
     "contents": [

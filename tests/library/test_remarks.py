@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rag.language.languages import spoken
-from rag.library.questions import Remarks, UnreadFile, other_language
+from rag.language.words import spoken
+from rag.library.answers import Remarks, UnreadFile, other_language
 from rag.records import EVERYTHING, Answer, NoticeKind, Source
 
 ENGLISH = "The warranty of the router is two years from the date of purchase."

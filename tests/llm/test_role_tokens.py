@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.llm.dialects import RequestOptions, Server, ServerDialect
-from rag.llm.reasoning import without_role_tokens
+from rag.llm.reply_text import without_role_tokens
 from rag.records import ChatMessage, Role
 from rag.seams import ModelRequest
 from tests.llm.test_chat_templates import TEMPLATES, rendered

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from rag.errors import ModelInterrupted, UnreadableReply
-from rag.llm.reasoning import ReplyParser
 from rag.llm.replies import ArrivingReply, ServerComplaint, read_events
+from rag.llm.reply_text import ReplyParser
 
 STREAMS = [json.loads(line) for line in (Path(__file__).parent / "streams.jsonl").open()]
 

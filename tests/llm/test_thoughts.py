@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag.llm.reasoning import ReplyParser
+from rag.llm.reply_text import ReplyParser
 
 TOOLS = ("search_documents", "search_session_history")
 ANSWER = "Refunds take five days [1].\n\n- by card [1]\n- by bank [2]"

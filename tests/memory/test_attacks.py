@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rag import HistoryTrimmer
 from rag.citations.markers import cited_numbers
 from rag.memory.conversation import ConversationMemory
-from rag.memory.phrases import all_phrases
+from rag.memory.history import all_phrases
 from rag.memory.summariser import ModelReply, Summariser
 from rag.memory.summary import Room, spelled_out
 from rag.records import ImportedMessage

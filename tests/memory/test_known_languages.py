@@ -6,7 +6,7 @@ import numpy as np
 
 from rag import HistoryTrimmer
 from rag.memory.embedding import SupportedLanguages
-from rag.memory.phrases import all_phrases
+from rag.memory.history import all_phrases
 
 ENGLISH = [*astuple(all_phrases()["en"])]
 PLACES = {text: place for p in all_phrases().values() for place, text in enumerate(astuple(p))}

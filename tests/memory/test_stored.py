@@ -13,8 +13,7 @@ from rag.errors import ModelUnavailable, NotFound, UserError
 from rag.memory import conversation
 from rag.memory.conversation import ConversationMemory
 from rag.memory.embedding import marked, rows_of
-from rag.memory.history import History
-from rag.memory.phrases import all_phrases
+from rag.memory.history import History, all_phrases
 from rag.memory.summariser import ModelReply, Summariser, SummaryCancelled
 from rag.memory.summary import Room, summarise
 from rag.records import Answer, Citation, ImportedMessage, LineMark, MessageStatus, Verdict

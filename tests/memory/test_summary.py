@@ -10,8 +10,7 @@ from rag import HistoryTrimmer
 from rag.citations.markers import cited_numbers
 from rag.errors import ModelUnavailable
 from rag.language.names import Lexicon
-from rag.memory.history import History, ShownParagraphs
-from rag.memory.phrases import CLOSES, OPENS
+from rag.memory.history import CLOSES, OPENS, History, ShownParagraphs
 from rag.memory.recall import PLACES
 from rag.memory.summariser import ModelReply, Summariser, corrected
 from rag.memory.summary import NO_SUMMARY_DRAFT, Room, spelled_out, summarise

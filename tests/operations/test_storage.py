@@ -13,7 +13,7 @@ from rag.cli import main
 from rag.errors import StorageFailed
 from rag.operations import check_room, compare
 from rag.records import EVERYTHING, JobState
-from rag.search import word_cache as held_words
+from rag.search import word_index as held_words
 from rag.settings import Settings
 from rag.wiring import application as wiring
 from rag.wiring.application import build

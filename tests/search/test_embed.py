@@ -13,10 +13,9 @@ import pytest
 
 from rag.errors import ModelUnavailable, SetupError, UnreadableReply
 from rag.seams import Embedder
-from rag.search.embedders.engines import EncoderEngine
+from rag.search.embedders.engines import EncoderEngine, OpenAIEmbedder
 from rag.search.embedders.local import RECENT, LocalEmbedder
-from rag.search.embedders.remote import OpenAIEmbedder
-from rag.search.reranker import CrossEncoderReranker
+from rag.search.hybrid import CrossEncoderReranker
 from tests.fakes import HashEmbedder
 from tests.waiting import until
 

@@ -5,7 +5,7 @@ from sqlalchemy import event
 
 from rag.documents.collections import Collections
 from rag.records import EVERYTHING, Readable
-from rag.search import word_cache as words
+from rag.search import word_index as words
 from tests.search.conftest import Library
 
 QUERIES = [

@@ -7,7 +7,7 @@ import pytest
 
 from rag.db import collections, writing
 from rag.records import EVERYTHING, MissingIdentifier, Readable
-from rag.search.identifiers import NONE, IdentifierIndex
+from rag.search.lexical import NONE, IdentifierIndex
 from tests.applications import application_over
 
 

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection
 
 from rag.records import EVERYTHING, Readable
-from rag.search import lexical, tsvector, word_index
-from rag.search import word_cache as words
-from rag.search.fts5 import _Stems
+from rag.search import lexical, word_index, word_tables
+from rag.search import word_index as words
 from rag.search.lexical import LexicalIndex
 from rag.search.query import Term, plain
 from rag.search.word_index import HEADING_WEIGHT, NOWHERE, counts_in, in_a_row
+from rag.search.word_tables import _Stems
 from tests.search.conftest import Library
 from tests.waiting import until
 
@@ -360,8 +360,8 @@ def test_words_of_documents_that_came_since_are_known(library: Library, readable
 def test_postgresql_counts_again_at_once_what_it_counts(
     library: Library, monkeypatch, quick, is_new
 ) -> None:
-    monkeypatch.setattr(tsvector, "QUICK", quick)
-    monkeypatch.setattr(tsvector, "SHARE_OF_TIME", 1e-6)
+    monkeypatch.setattr(word_tables, "QUICK", quick)
+    monkeypatch.setattr(word_tables, "SHARE_OF_TIME", 1e-6)
     library.add("One", "A lamp.")
 
     def vocabulary() -> dict[str, int]:

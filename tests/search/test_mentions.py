@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from rag.records import EVERYTHING, Chunk
-from rag.search.identifiers import MOST_CHUNKS, NameMentions
+from rag.search.lexical import MOST_CHUNKS, NameMentions
 
 
 def chunk(number, text, document):

@@ -16,7 +16,7 @@ from rag.operations.repository import opened_for_backup, opened_for_restore
 from rag.records import EVERYTHING, Readable
 from rag.search import pgvector
 from rag.search.pgvector import ChangingIndex, PgVectorIndex
-from rag.search.tsvector import TsvectorWords
+from rag.search.word_tables import TsvectorWords
 from rag.settings import Settings
 from rag.wiring.application import build
 from rag.wiring.stores import empty_library, library_of

@@ -15,8 +15,7 @@ from rag.records import EVERYTHING, Readable
 from rag.seams import ChunkIndex
 from rag.search import vectors
 from rag.search.index_lock import LOCK_FILE, holder_of
-from rag.search.vector_cache import CachedVectors, CollectionScope, ExactVectors
-from rag.search.vectors import ChromaIndex
+from rag.search.vectors import CachedVectors, ChromaIndex, CollectionScope, ExactVectors
 from tests.fakes import MemoryIndex
 from tests.waiting import until
 

@@ -13,8 +13,8 @@ from rag.citations.register import brought_source
 from rag.db import sessions
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import Answer, Citation, ImportedMessage, MessageStatus, Verdict
-from rag.sessions.branches import edited, versions_of
 from rag.sessions.store import SqlConversationStore
+from rag.sessions.transcript import edited, versions_of
 from tests.made import made_chunk, made_hit
 
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from rag.wiring import model_connection
+from rag.wiring import application
 from tests.web.two_owners import NAMES, places_of, statements_of, without_chance
 
 QUESTIONS = [
@@ -81,7 +81,7 @@ def test_every_route_says_of_others_things_what_it_says_of_nothing(worlds, asker
 
     Whatever is asked, a process looks once a second for a model connected meanwhile: not here.
     """
-    monkeypatch.setattr(model_connection, "LOOK_SECONDS", math.inf)
+    monkeypatch.setattr(application, "CONNECTION_LOOK_SECONDS", math.inf)
     world = worlds[1]
     places = places_of(world)
     tried = 0

@@ -7,7 +7,7 @@ import pytest
 from flask import Flask
 
 from rag.runtime.budget import HangUp
-from rag.web.requests import hanging_up_when_left, has_left
+from rag.web.turns import hanging_up_when_left, has_left
 from tests.waiting import LONG
 
 

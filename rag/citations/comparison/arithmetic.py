@@ -8,17 +8,16 @@ from functools import cached_property
 from itertools import combinations, product
 
 from rag.citations.comparison.case import Case
-from rag.citations.comparison.figures import (
+from rag.citations.comparison.parser import (
     AttributedFigure,
     Side,
     compared,
     figures_by,
     names_agree,
+    share,
 )
-from rag.citations.comparison.parser import share
 from rag.language.amounts import UNIT_SIGNS, Figure, agree, number_shown
-from rag.language.languages import all_meanings, phrases
-from rag.language.words import stem
+from rag.language.words import all_meanings, phrases, stem
 
 # A bound is no difference: "more than 80", "5 or more".
 _DIFFERENCE = re.compile(

@@ -9,14 +9,22 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
 
-from rag.citations.comparison.figures import WeighedFigure, figures_in, weigh
-from rag.citations.comparison.parser import Place, Reading, SourceText, read, read_alone, share
+from rag.citations.comparison.parser import (
+    Place,
+    Reading,
+    SourceText,
+    WeighedFigure,
+    figures_in,
+    read,
+    read_alone,
+    share,
+    weigh,
+)
 from rag.citations.markers import without_markers
 from rag.errors import RagError
 from rag.language.amounts import Figure, agree, comparable
-from rag.language.languages import ENGLISH, phrases
 from rag.language.sentences import CELL, Window, cells_of, plain, read_sentences
-from rag.language.words import language_of
+from rag.language.words import ENGLISH, language_of, phrases
 from rag.seams import Embedder, Matrix
 
 _SIGN = re.compile(r"\d+|[^\W_]+|\+")

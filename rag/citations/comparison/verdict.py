@@ -16,19 +16,21 @@ from typing import NamedTuple
 
 from rag.citations.comparison.arithmetic import Computation
 from rag.citations.comparison.case import Case, ComparedStatement, Row, RowDifference, compare
-from rag.citations.comparison.figures import WeighedFigure, are_siblings, is_about, same_name
 from rag.citations.comparison.parser import (
     NOT,
     Place,
     Reading,
     SourceText,
     Term,
+    WeighedFigure,
+    are_siblings,
+    is_about,
     read,
+    same_name,
     stretches_between,
 )
 from rag.language.amounts import Figure, agree
-from rag.language.languages import all_words, any_of, phrases
-from rag.language.words import language_of, opposites
+from rag.language.words import all_words, any_of, language_of, opposites, phrases
 from rag.records import Verdict
 from rag.seams import Embedder
 

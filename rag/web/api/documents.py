@@ -18,8 +18,11 @@ from rag.errors import NotFound, TooLarge, Unreadable, UserError
 from rag.records import DEFAULT_COLLECTION, Document, Filters, Job, Readable, ReadingReport, Right
 from rag.web.access import rights
 from rag.web.access.rights import open_session
-from rag.web.api.requests import (
+from rag.web.api.schemas import (
+    PLAIN_TEXT,
     Body,
+    Described,
+    DescribedApi,
     DocumentPath,
     DocumentsQuery,
     FacetsQuery,
@@ -29,7 +32,6 @@ from rag.web.api.requests import (
     Title,
     UploadForm,
 )
-from rag.web.openapi import PLAIN_TEXT, Described, DescribedApi
 from rag.web.problems import FieldProblem, problem, problem_response
 from rag.web.request_context import application, checked_id
 from rag.wiring.stores import syncs_of

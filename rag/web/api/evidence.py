@@ -9,9 +9,19 @@ from rag.records import Source
 from rag.web.access import rights
 from rag.web.access.rights import open_session
 from rag.web.api.documents import OfAChunk
-from rag.web.api.requests import Body, DocumentPath, MessageIndex, RequestBody, Words
-from rag.web.api.responses import CitationModel, FigureModel, SourceModel
-from rag.web.openapi import PLAIN_TEXT, Described, DescribedApi
+from rag.web.api.schemas import (
+    PLAIN_TEXT,
+    Body,
+    CitationModel,
+    Described,
+    DescribedApi,
+    DocumentPath,
+    FigureModel,
+    MessageIndex,
+    RequestBody,
+    SourceModel,
+    Words,
+)
 from rag.web.request_context import application
 
 api = DescribedApi("evidence", "The words of documents, and verdicts over any text.")
@@ -134,7 +144,7 @@ def read_chunk(path: ChunkPath) -> ChunkModel:
 @api.post("/check", responses={"200": CheckedModel})
 def check_any_text(body: CheckBody) -> CheckedModel:
     """A verdict for each number of a text, from the source that it stands for alone."""
-    from rag.chat.text_check import check_text, cite_text  # what a page is shown without
+    from rag.citations.verdicts import check_text, cite_text  # what a page is shown without
 
     sources, app = _sources_of(body), application()
     embedder = app.embedder if app.settings.embedding.is_packaged else None
@@ -149,7 +159,7 @@ def check_any_text(body: CheckBody) -> CheckedModel:
 
 def _sources_of(body: CheckBody) -> dict[int, Source] | None:
     """What the numbers stand for; None where nobody said."""
-    from rag.chat.text_check import given_sources
+    from rag.citations.verdicts import given_sources
 
     if body.session_id is not None:
         return {source.number: source for source in open_session(body.session_id).sources()}

@@ -9,8 +9,7 @@ from rag.errors import NotAllowed
 from rag.web.access.counters import GuessCounter
 from rag.web.access.logins import digest
 from rag.web.access.owner import GUESSES, caller_address
-from rag.web.api.responses import StateModel
-from rag.web.openapi import DescribedApi
+from rag.web.api.schemas import DescribedApi, StateModel
 from rag.web.request_context import application
 from rag.wiring.listeners import is_loopback
 

@@ -13,52 +13,49 @@ from rag.render.answers import LiveHtml
 from rag.render.export import as_conversation, as_markdown, file_name
 from rag.render.gate import outgoing
 from rag.seams import SessionHandle, SessionTranscript
-from rag.sessions.branches import edited, versions_of
+from rag.sessions.transcript import edited, versions_of
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import open_or_begin_session, open_session
-from rag.web.api.requests import (
+from rag.web.api.schemas import (
+    AnswerModel,
     BranchBody,
+    BranchesModel,
+    CompactedModel,
     ContextConfigBody,
+    ContextModel,
+    DescribedApi,
+    ExportModel,
     ExportQuery,
+    ForgottenModel,
+    FoundMessagesModel,
     ImportBody,
+    ImportedModel,
     ImportedSourceBody,
     LineBody,
     LiveQuery,
+    MessageModel,
     MessagePath,
     MessageSearchQuery,
+    MessagesModel,
     PageQuery,
     QuestionBody,
     RangeBody,
     RangeQuery,
     SessionBody,
-    SessionPath,
-    SourcePath,
-)
-from rag.web.api.responses import (
-    AnswerModel,
-    BranchesModel,
-    CompactedModel,
-    ContextModel,
-    ExportModel,
-    ForgottenModel,
-    FoundMessagesModel,
-    ImportedModel,
-    MessageModel,
-    MessagesModel,
     SessionModel,
+    SessionPath,
     SessionsModel,
     SourceModel,
+    SourcePath,
     SourcesModel,
     StoppedModel,
     SummariesModel,
     SummaryModel,
 )
 from rag.web.api.sse import event_stream, frames_again, frames_when_due
-from rag.web.openapi import DescribedApi
 from rag.web.request_context import application, default_config
-from rag.web.requests import wants_events
-from rag.web.turns import RunTurn, finished, turns
+from rag.web.turns import RunTurn, finished, turns, wants_events
 
 api = DescribedApi("sessions", "Conversations, each with its register of sources.")
 

@@ -18,8 +18,7 @@ from rag.web.access.rights import (
     source_registry,
     with_source,
 )
-from rag.web.api.requests import STORABLE, Body, RequestBody, ShortText
-from rag.web.openapi import Described, DescribedApi
+from rag.web.api.schemas import STORABLE, Body, Described, DescribedApi, RequestBody, ShortText
 
 api = DescribedApi("sources", "What collections are kept in step with.")
 LONGEST_EVERY = 366 * 86_400  # seconds

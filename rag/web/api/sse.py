@@ -31,10 +31,9 @@ from rag.records import (
 )
 from rag.render.answers import LiveHtml
 from rag.seams import SessionHandle, SourceRegister
-from rag.web.api.responses import AnswerModel, MessageModel, SourcesModel
+from rag.web.api.schemas import AnswerModel, MessageModel, SourcesModel
 from rag.web.problems import problem_of
-from rag.web.requests import EVENT_STREAM, places_before
-from rag.web.turns import RunningTurn, failure
+from rag.web.turns import EVENT_STREAM, RunningTurn, failure, places_before
 
 PING = ": ping\n\n"
 PING_SECONDS = 5.0

@@ -8,8 +8,7 @@ from rag.errors import UserError
 from rag.runtime.budget import planning
 from rag.tables.plan import plan_from
 from rag.web.access.rights import open_session, readable
-from rag.web.api.requests import Body, PageQuery, TableQuestion
-from rag.web.openapi import Described, DescribedApi
+from rag.web.api.schemas import Body, Described, DescribedApi, PageQuery, TableQuestion
 from rag.web.request_context import application, checked_id
 
 api = DescribedApi("tables", "Tables of the documents, and questions over rows.")

@@ -14,8 +14,9 @@ from rag.records import Failed, Finished
 from rag.sessions.recognition import FoundSession, Recognised
 from rag.web.access import rights
 from rag.web.access.rights import open_session
+from rag.web.api.schemas import DescribedApi
 from rag.web.api.sse import data_line
-from rag.web.openai import tasks
+from rag.web.openai import completion
 from rag.web.openai.completion import (
     DONE,
     AnswerToClient,
@@ -35,7 +36,6 @@ from rag.web.openai.requests import (
     REFUSED,
     ChatBody,
 )
-from rag.web.openapi import DescribedApi
 from rag.web.problems import openai_problem
 from rag.web.request_context import application
 from rag.web.turns import failure
@@ -87,8 +87,8 @@ def _model(name: str) -> dict[str, Any]:
 def complete_chat(body: ChatBody) -> Response:
     """Answer the last question; the session is recognised by the messages before it."""
     request = body.understand()
-    if tasks.is_task(body, request):
-        return tasks.done(body, request)
+    if completion.is_task(body, request):
+        return completion.done(body, request)
     return answered(body, request, Completion)
 
 

@@ -13,7 +13,7 @@ from rag.citations.gate import calls_in_words, harmless, in_words
 from rag.errors import UserError
 from rag.records import ChatMessage, ImportedMessage, Message, Role, ToolCall
 from rag.seams import AnswerOptions
-from rag.web.api.requests import MAX_QUESTION_CHARS, FirstWrong, ShortText, Words
+from rag.web.api.schemas import MAX_QUESTION_CHARS, FirstWrong, ShortText, Words
 
 INSTRUCTION_ROLES = (Role.SYSTEM, "developer")
 UNSAID_PARTS = ("thinking", "redacted_thinking", "reasoning", "tool_use", "tool_call")

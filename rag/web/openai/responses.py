@@ -21,8 +21,9 @@ from rag.sessions.recognition import FoundSession, Recognised, copy_of
 from rag.sessions.transcript import ERASED
 from rag.web.access.owner import note
 from rag.web.access.rights import open_session
+from rag.web.api.schemas import DescribedApi
 from rag.web.api.sse import Frames, event_stream, frame
-from rag.web.openai import tasks
+from rag.web.openai import completion
 from rag.web.openai.completion import (
     AnswerToClient,
     answer_text,
@@ -32,7 +33,6 @@ from rag.web.openai.completion import (
     is_whole,
 )
 from rag.web.openai.requests import MODEL, REFUSED, ClientMessage, ClientRequest, ResponseBody
-from rag.web.openapi import DescribedApi
 from rag.web.problems import openai_problem
 from rag.web.request_context import application
 from rag.web.turns import RunningTurn, failure
@@ -64,7 +64,7 @@ def respond(body: ResponseBody) -> Response:
     An item of the input may be a reference to an earlier one of ours, by its id.
     """
     request = body.understand(_referred)
-    if tasks.is_task(body, request, is_named=body.previous_response_id is not None):
+    if completion.is_task(body, request, is_named=body.previous_response_id is not None):
         return _task_done(body, request)
     return answered(body, request, Responding)
 
@@ -352,7 +352,7 @@ class TaskResponse(Responding):
 
 def _task_done(body: ResponseBody, request: ClientRequest) -> Response:
     """Its answer as a response, or as the stream of one."""
-    text, calls, usage = tasks.reply_to(body, request)
+    text, calls, usage = completion.reply_to(body, request)
     rounds = (ChatMessage(Role.ASSISTANT, text, tool_calls=calls),) if calls else ()
     now = datetime.now(UTC)
     answer = Answer(text, usage=usage, rounds=rounds)

@@ -11,9 +11,9 @@ from werkzeug.wrappers import Response
 
 from rag.db import storable
 from rag.documents.collections import right_named
-from rag.documents.document_lists import ORDERS, check
 from rag.documents.files import collect
 from rag.documents.reports import counted, in_words, kind_in_words, left_out, size_in_words
+from rag.documents.store_rows import ORDERS, check
 from rag.errors import Conflict, ModelError, NotFound, TooLarge, UserError
 from rag.language.sentences import Span
 from rag.records import DEFAULT_COLLECTION, Chunk, Document, Filters, Job, JobState, Right, Section

@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response
 
 from rag.citations.markers import cited_numbers
 from rag.errors import UserError
-from rag.memory.phrases import OPENS
+from rag.memory.history import OPENS
 from rag.records import Source, Summary, SummaryReport
 from rag.render.answers import Register, answer_html
 from rag.seams import (
@@ -26,6 +26,7 @@ from rag.seams import (
 from rag.tokens import count_tokens
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import open_session
+from rag.web.pages.conversations import ShownMessage, kept_in, register_for, whole_transcript
 from rag.web.pages.layout import (
     PageResult,
     show_page,
@@ -35,7 +36,6 @@ from rag.web.pages.layout import (
     wanted_search,
     wanted_title,
 )
-from rag.web.pages.transcript import ShownMessage, kept_in, register_for, whole_transcript
 from rag.web.request_context import application
 from rag.wiring.components import package_folder
 

@@ -3,7 +3,7 @@
 import pytest
 from flask import get_template_attribute
 
-from rag.chat.markdown import gist
+from rag.chat.card import gist
 from rag.records import Card, DocumentLink, Mention, ShownPassage
 from rag.render.answers import Register
 from rag.render.evidence import FOLDED, parts_of, passage_html

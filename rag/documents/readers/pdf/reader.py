@@ -29,7 +29,7 @@ from rag.documents.readers.pdf.lines import (
 from rag.documents.readers.pictures import OcrClock
 from rag.documents.reports import pages_named
 from rag.errors import TooLarge, Unreadable
-from rag.language.languages import read_lists
+from rag.language.words import read_lists
 
 JUNK_TITLE = (
     "untitled",

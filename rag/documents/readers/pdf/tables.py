@@ -17,7 +17,7 @@ from itertools import groupby, pairwise, takewhile
 
 from rag.documents.readers.pdf.lines import PdfCell, PdfLine, join_lines
 from rag.language.grids import YEAR, is_amount
-from rag.language.languages import read_lists
+from rag.language.words import read_lists
 
 IN_UNITS = read_lists("filings")["in_units"]
 UNITS = re.compile(rf"\(?[^().]{{0,40}}\b{IN_UNITS}\b[^().]{{0,90}}\)?", re.I)

@@ -1,4 +1,4 @@
-"""Words in PostgreSQL: BM25 over a tsvector.
+"""Words of chunks in the database's own index: FTS5 of SQLite, tsvector of PostgreSQL.
 
 PostgreSQL's own `ts_rank` knows neither document frequencies nor average lengths, and a word in a
 heading hides those of the text. It only chooses candidates here; their positions are read and
@@ -8,6 +8,7 @@ scored as FTS5 does (Robertson and Zaragoza, The Probabilistic Relevance Framewo
 import json
 import re
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,10 +16,12 @@ import numpy as np
 from sqlalchemy import Connection, Row, TextClause, text
 
 from rag.db import writing
+from rag.language.words import stem_of
 from rag.records import Readable
-from rag.search.lexical_schema import ACCENTED, UNACCENTED
-from rag.search.query import Term
+from rag.search.lexical_schema import ACCENTED, TOKENIZER, UNACCENTED, set_apart
+from rag.search.query import Term, plain
 from rag.search.word_index import (
+    HEADING_WEIGHT,
     IN_TEXT,
     MOST_WORDS,
     RANKED,
@@ -27,7 +30,229 @@ from rag.search.word_index import (
     Positions,
     rows_of_terms,
     score,
+    with_list,
 )
+
+_WORD = re.compile(r"[^\W_]+")
+_BEGINNING = 3  # letters of a word that its stem keeps
+
+
+class Fts5Words:
+    """A WordIndex over the table `chunks_fts`."""
+
+    stemmer = "porter"
+
+    _SCORES = text(
+        f"SELECT rowid, -bm25(chunks_fts, {HEADING_WEIGHT}, 1.0, 0.0) AS score FROM chunks_fts "
+        "WHERE chunks_fts MATCH :match ORDER BY score DESC LIMIT :limit"
+    )
+    _TOGETHER = text("SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :match LIMIT :limit")
+    _IDS = with_list("SELECT row, id FROM chunks WHERE row IN :keys")
+    _TEXTS_OF = with_list("SELECT row, id, heading, text FROM chunks WHERE id IN :keys")
+    _TEXTS = with_list("SELECT row, heading, text FROM chunks WHERE row IN :keys")
+    _FREQUENCY = text(
+        "SELECT count(*) FROM (SELECT 1 FROM chunks_fts WHERE chunks_fts MATCH :match LIMIT :most)"
+    )
+    _VOCABULARY = text(
+        "CREATE VIRTUAL TABLE IF NOT EXISTS temp.library_words "
+        "USING fts5vocab(main, chunks_fts, row)"
+    )
+    _WORDS = text(f"SELECT term, doc FROM temp.library_words ORDER BY doc DESC LIMIT {MOST_WORDS}")
+
+    # The index tells no collection's words apart from others': they are indexed once more.
+    _APART = (
+        "CREATE VIRTUAL TABLE temp.own USING fts5(heading, text, content='', "
+        f'tokenize="{TOKENIZER}")',
+        "CREATE VIRTUAL TABLE temp.own_words USING fts5vocab(temp, own, instance)",
+    )
+    _FILL = text(
+        f"INSERT INTO temp.own (rowid, heading, text) SELECT row, {set_apart('heading')}, "
+        f"{set_apart('text')} FROM chunks WHERE collection_id = :collection AND row >= :first"
+    )
+    _WORDS_OF = (
+        "SELECT term, group_concat((doc << 16) | (CASE col WHEN 'text' THEN "
+        f"{IN_TEXT} ELSE 0 END) | min(offset, {IN_TEXT - 1})) FROM temp.own_words "
+        "WHERE term <> '' GROUP BY term"  # a lone accent leaves nothing
+    )
+    _DROP = ("DROP TABLE temp.own_words", "DROP TABLE temp.own")
+
+    def search(
+        self, connection: Connection, plan: Plan, readable: Readable, limit: int
+    ) -> list[tuple[str, float]]:
+        scores = self._by_rare(connection, plan, readable, RANKED * limit)
+        if plan.common or readable.ids is not None:
+            scores = self._ranked(connection, plan, readable, scores, RANKED * limit)
+        best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
+        rows = connection.execute(self._IDS, {"keys": [row for row, _ in best]})
+        ids = {row.row: row.id for row in rows}
+        return [(ids[row], scored) for row, scored in best if row in ids]
+
+    def _by_rare(
+        self, connection: Connection, plan: Plan, readable: Readable, limit: int
+    ) -> dict[int, float]:
+        """FTS5 scores each term, and they add up."""
+        if not plan.rare:
+            return {}
+        match = _match_expression(" OR ", [term.term for term in plan.rare], readable)
+        rows = connection.execute(self._SCORES, {"match": match, "limit": limit})
+        return {row: float(scored) for row, scored in rows.all()}
+
+    def _ranked(
+        self,
+        connection: Connection,
+        plan: Plan,
+        readable: Readable,
+        scores: Mapping[int, float],
+        most: int,
+    ) -> dict[int, float]:
+        """The best so far and chunks that hold common terms together, by what all terms say.
+
+        FTS5 knows how rare a term is among all documents only: where not all may be read, the
+        rare ones are weighed here as well.
+        """
+        rows = sorted(scores, key=lambda row: (-scores[row], row))[:most]
+        together: dict[int, None] = {}
+        for terms in plan.together():
+            match = _match_expression(" AND ", terms, readable)
+            matching = connection.execute(self._TOGETHER, {"match": match, "limit": most})
+            together |= dict.fromkeys(matching.scalars())
+            if len(together) >= most:
+                break
+        weighed = plan.common if readable.ids is None else plan.all
+        stems = _Stems(self.stemmer, [term.term for term in weighed])
+        keys = list(dict.fromkeys([*rows, *together]))
+        lengths: dict[int, int] = {}
+        for row in connection.execute(self._TEXTS, {"keys": keys}).all():
+            lengths[row.row] = stems.read(row.row, row.heading, row.text)
+        shares = score(weighed, stems.of_term, stems.places(), lengths)
+        if readable.ids is not None:
+            return shares
+        return {row: scores.get(row, 0.0) + share for row, share in shares.items()}
+
+    def frequencies(
+        self, connection: Connection, terms: Sequence[Term], readable: Readable, most: int
+    ) -> list[int]:
+        queries = (
+            {"match": _match_expression("", [term], readable), "most": most} for term in terms
+        )
+        return [
+            int(connection.execute(self._FREQUENCY, parameters).scalar_one())
+            for parameters in queries
+        ]
+
+    def vocabulary(self, connection: Connection) -> dict[str, int]:
+        connection.execute(self._VOCABULARY)
+        rows = connection.execute(self._WORDS)
+        return {row.term: row.doc for row in rows if row.term}  # a lone accent leaves nothing
+
+    def holding(
+        self, connection: Connection, term: Term, readable: Readable, limit: int
+    ) -> list[str]:
+        parameters = {"match": _match_expression("", [term], readable), "limit": limit}
+        rows = connection.execute(self._TOGETHER, parameters).scalars().all()
+        ids = connection.execute(self._IDS, {"keys": rows})
+        return [row.id for row in sorted(ids, key=lambda row: row.row)]
+
+    def holders(
+        self, connection: Connection, terms: Sequence[Term], chunk_ids: Sequence[str]
+    ) -> list[list[str]]:
+        rows = connection.execute(self._TEXTS_OF, {"keys": list(chunk_ids)}).all()
+        stems = _Stems(self.stemmer, terms)
+        for row in rows:
+            stems.read(row.row, row.heading, row.text)
+        return rows_of_terms(stems.of_term, stems.places(), {row.row: row.id for row in rows})
+
+    def tokens(self, term: Term) -> Sequence[str]:
+        return term.tokens
+
+    def lexemes(self, connection: Connection, terms: Sequence[Term]) -> dict[Term, list[str]]:
+        return {
+            term: list(term.tokens)
+            if term.is_letters
+            else [stem_of(plain(token), self.stemmer) for token in term.tokens]
+            for term in terms
+        }
+
+    def places(
+        self, connection: Connection, collection_id: str, first_row: int
+    ) -> Iterator[tuple[str, Positions]]:
+        for statement in self._APART:
+            connection.exec_driver_sql(statement)
+        connection.execute(self._FILL, {"collection": collection_id, "first": first_row})
+        rows = connection.exec_driver_sql(self._WORDS_OF).all()
+        for statement in self._DROP:
+            connection.exec_driver_sql(statement)
+        for word, places in rows:
+            yield word, np.sort(np.fromstring(places, dtype=np.int64, sep=","))
+
+
+class _Stems:
+    """Finds a few terms in texts as the tokenizer of the index would: it has kept no texts."""
+
+    def __init__(self, stemmer: str, terms: Sequence[Term]) -> None:
+        self._rules = stemmer
+        self._stem_by_word: dict[str, str] = {}
+        self._letters = [term.tokens[0] for term in terms if term.is_letters]
+        self.of_term = {
+            term: term.tokens if term.is_letters else [self._stem(token) for token in term.tokens]
+            for term in terms
+        }
+        self._positions: defaultdict[str, list[int]] = defaultdict(list)
+        stems = (stem for stems in self.of_term.values() for stem in stems if stem)
+        self._words = _beginning_with({stem[:_BEGINNING] for stem in stems})
+
+    def read(self, row: int, heading: str, body: str) -> int:
+        """Note where the terms stand; returns the length.
+
+        Of two places, which is right behind the other is all that counts. So only words that may
+        be terms are looked at.
+        """
+        heading, body = plain(heading), plain(body)
+        for part, first in ((heading, row << 16), (body, row << 16 | IN_TEXT)):
+            place, end = first, 0
+            for match in self._words.finditer(part):
+                position = match.start()
+                if position and part[position - 1].isalnum():
+                    continue  # within a word
+                place += 2 if _WORD.search(part, end, position) else 1
+                self._positions[self._stem(match.group())].append(place)
+                end = match.end()
+            for letters in self._letters:
+                for match in re.finditer(letters, part):
+                    self._positions[letters].append(first + min(match.start(), IN_TEXT - 1))
+        return len(heading) + len(body)
+
+    def places(self) -> dict[str, Positions]:
+        return {stem: np.unique(np.array(positions)) for stem, positions in self._positions.items()}
+
+    def _stem(self, word: str) -> str:
+        if word not in self._stem_by_word:
+            self._stem_by_word[word] = stem_of(plain(word), self._rules)
+        return self._stem_by_word[word]
+
+
+def _beginning_with(beginnings: Iterable[str]) -> re.Pattern[str]:
+    """What begins so, up to a word's end; a beginning of fewer letters is all of a word."""
+    patterns = (
+        re.escape(letters) + ("" if len(letters) == _BEGINNING else r"(?![^\W_])")
+        for letters in sorted(beginnings)
+    )
+    return re.compile(rf"(?:{'|'.join(patterns) or '(?!)'})[^\W_]*")
+
+
+def _match_expression(joined: str, terms: Sequence[Term], readable: Readable) -> str:
+    """Chunks with the terms; the index finds them only where the asker may read."""
+    words = f"{{heading text}} : ({joined.join(map(_fts5, terms))})"
+    if readable.ids is None:
+        return words
+    places = " OR ".join(f'"{id_}"' for id_ in sorted(readable.ids))
+    return f"({words}) AND place : ({places})"
+
+
+def _fts5(term: Term) -> str:
+    """A quoted phrase: nothing inside is an operator (tokens hold no quotes)."""
+    return f'"{" ".join(term.tokens)}"' + ("*" if term.is_prefix else "")
+
 
 DEPTH = 5  # times the limit: candidates that are scored, since the index orders them otherwise
 QUICK = 0.2  # seconds: counting that takes less is done whenever chunks came
