@@ -42,8 +42,8 @@ ORDER = [
 WEB = [
     {"rag.web.request_context"},
     {"rag.web.access"},
-    {"rag.web.problems", "rag.web.turns", "rag.web.http_server"},
-    {"rag.web.api.schemas", "rag.web.turns"},
+    {"rag.web.problems", "rag.web.http_server"},
+    {"rag.web.turns"},
     {"rag.web.api"},
     {"rag.web.pages", "rag.web.openai"},
     {"rag.web"},

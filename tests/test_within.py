@@ -25,8 +25,7 @@ from rag.documents.files import IncomingFile
 from rag.errors import RagError
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Filters, Hit, Readable, Source
 from rag.render.evidence import evidence_of
-from rag.search import multilingual, vectors
-from rag.search import word_index as held_words
+from rag.search import multilingual, vectors, word_index
 from rag.search.confidence import QuestionBackground
 from rag.search.lexical import IdentifierIndex, NameMentions
 from rag.search.query import terms_of
@@ -324,9 +323,10 @@ ELSEWHERE = {
 EVERY = list(functions_with_within())
 CASED = [each for each in EVERY if each in CASES]  # the others are told of by one test
 # Where they are held in memory the databases' own index is not asked, and the other way round.
-HELD = [each for each in CASED if "tsvector" not in each]
-ASKED = [each for each in HELD if "_cache.py" not in each]
-OF_POSTGRESQL = [each for each in CASED if "_cache.py" not in each and "fts5" not in each]
+IN_MEMORY = {"search/word_index.py CachedWords.words_of", "search/vectors.py ExactVectors.nearest"}
+HELD = [each for each in CASED if "Tsvector" not in each]
+ASKED = [each for each in HELD if each not in IN_MEMORY]
+OF_POSTGRESQL = [each for each in CASED if each not in IN_MEMORY and "Fts5" not in each]
 
 
 def ingest(app, files, collection_id):
@@ -401,7 +401,7 @@ def states(request, tmp_path_factory):
     prepare(folder / "groundnote.db")
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "asked of the database":
-            for limits, name in ((held_words, "MOST_HELD"), (held_words, "MOST_OF_ALL")):
+            for limits, name in ((word_index, "MOST_HELD"), (word_index, "MOST_OF_ALL")):
                 patch.setattr(limits, name, -1)
             patch.setattr(vectors, "MOST_HELD", 0)
             patch.setattr(vectors, "MOST_OF_ALL", 0)
@@ -425,7 +425,7 @@ def test_what_lies_outside_changes_nothing_in_postgresql(
     postgres_of_its_own, tmp_path, monkeypatch
 ):
     for name in ("MOST_HELD", "MOST_OF_ALL"):
-        monkeypatch.setattr(held_words, name, -1)
+        monkeypatch.setattr(word_index, name, -1)
     url = postgres_of_its_own.url.render_as_string(hide_password=False)
     settings = Settings(data_dir=tmp_path, sessions={"database_url": url})
     with library(settings) as found:

@@ -1,4 +1,4 @@
-"""Answers put together by rules: the card of passages, what stands beside it, and it as Markdown."""
+"""Answers put together by rules: the card of passages, what stands beside it, its Markdown."""
 
 import json
 import re

@@ -28,19 +28,7 @@ from rag.records import (
 )
 from rag.runtime.budget import paced
 from rag.seams import FoundMessages, OpenTurn, Overview, SessionHandle
-from rag.sessions import (
-    leases,
-    transcript,
-)
-from rag.sessions import (
-    rows as recall_rows,
-)
-from rag.sessions import (
-    rows as register_rows,
-)
-from rag.sessions import (
-    rows as summary_rows,
-)
+from rag.sessions import leases, rows, transcript
 from rag.sessions.rows import IS_MINE, SessionKey, absent, session_from
 
 Arguments = ParamSpec("Arguments")
@@ -157,8 +145,8 @@ class SqlTranscript(_OwnedRows):
             for holder in (session, *transcript.sharing(connection, session, index)):
                 key = SessionKey(holder.id, self.owner)
                 transcript.erase(connection, key, holder, index)
-                recall_rows.remove_words(connection, holder.id, index - 1)
-                summary_rows.remove_over(connection, key, index - 1, index + 1)
+                rows.remove_words(connection, holder.id, index - 1)
+                rows.remove_over(connection, key, index - 1, index + 1)
 
     def judge(self, answer: Message) -> Message:
         with writing(self._engine) as connection:
@@ -209,8 +197,8 @@ class SqlTranscript(_OwnedRows):
     ) -> int:
         spelled = [transcript.canonical_message(message) for message in paced(messages)]
         with self._numbering() as (connection, session):
-            cited = register_rows.cited_in(spelled) if fills_gaps else None
-            register_rows.bring(connection, self._key, session, cited, sources)
+            cited = rows.cited_in(spelled) if fills_gaps else None
+            rows.bring(connection, self._key, session, cited, sources)
             transcript.bring(connection, self._key, spelled, now=self._clock())
             return session.message_count
 
@@ -226,111 +214,111 @@ class SqlRegister(_OwnedRows):
         registered = self._of_chunks(wanted)
         if len(registered) < len(wanted):
             with self._numbering() as (connection, session):
-                register_rows.register(connection, self._key, session, sources)
+                rows.register(connection, self._key, session, sources)
             registered = self._of_chunks(wanted)
         return [registered[chunk_id] for chunk_id in wanted]
 
     def _of_chunks(self, chunk_ids: Sequence[str]) -> dict[str, Source]:
         readable = self._readable(self.owner)
-        sources = self._look(register_rows.of_chunks, readable, chunk_ids)
+        sources = self._look(rows.of_chunks, readable, chunk_ids)
         return {source.chunk_id: source for source in sources}
 
     def keep_result(self, number: int, table_id: str, content: Mapping[str, Any]) -> None:
         with self._writing() as (connection, _):
-            register_rows.keep_result(connection, self.id, number, table_id, content)
+            rows.keep_result(connection, self.id, number, table_id, content)
 
     def result(self, number: int) -> dict[str, Any] | None:
-        return self._look(register_rows.result, number)
+        return self._look(rows.result, number)
 
     def sources(self, numbers: Sequence[int] | None = None) -> list[Source]:
         readable = self._readable(self.owner)
-        return self._look(register_rows.read, readable, numbers)
+        return self._look(rows.read, readable, numbers)
 
     def reserve_numbers(self, highest: int) -> None:
         with self._numbering() as (connection, session):
-            register_rows.reserve(connection, session, highest)
+            rows.reserve(connection, session, highest)
 
 
 class SqlMemory(_OwnedRows):
     """Its summaries, and what finds its messages again."""
 
     def overview(self) -> Overview:
-        return self._look(summary_rows.overview)
+        return self._look(rows.overview)
 
     def prefer(self, preferences: ContextPreferences) -> None:
         with self._writing() as (connection, _):
-            summary_rows.prefer(connection, self._key, preferences)
+            rows.prefer(connection, self._key, preferences)
 
     def note_matches(self, indices: Sequence[int]) -> None:
         with self._writing() as (connection, _):
-            summary_rows.note_matches(connection, self._key, indices)
+            rows.note_matches(connection, self._key, indices)
 
     def epoch(self) -> int:
-        return self._look(summary_rows.epoch)
+        return self._look(rows.epoch)
 
     def summaries(self) -> list[Summary]:
         return [summary for summary in self.overview().summaries if summary.text]
 
     def requested_summaries(self) -> list[Summary]:
-        return self._look(summary_rows.on_request)
+        return self._look(rows.on_request)
 
     def add_requested_summary(self, summary: Summary, *, epoch: int) -> None:
         with self._writing() as (connection, _):
-            if epoch != summary_rows.epoch(connection, self._key):
+            if epoch != rows.epoch(connection, self._key):
                 raise Conflict("What was said was deleted meanwhile. Ask for the summary again.")
-            summary_rows.add(
+            rows.add(
                 connection,
                 self.id,
                 summary,
-                in_epoch=summary_rows.ON_REQUEST,
+                in_epoch=rows.ON_REQUEST,
                 now=self._clock(),
             )
 
     def add_summary(self, summary: Summary, *, epoch: int, replaces: Sequence[int] = ()) -> bool:
         with self._writing() as (connection, _):
-            if epoch != summary_rows.epoch(connection, self._key):
+            if epoch != rows.epoch(connection, self._key):
                 return False
-            existing = summary_rows.overview(connection, self._key).summaries
+            existing = rows.overview(connection, self._key).summaries
             if not set(replaces) <= {other.id for other in existing}:
                 return False
-            if summary_rows.overlaps(existing, summary, replaces):
+            if rows.overlaps(existing, summary, replaces):
                 return False
-            summary_rows.remove(connection, replaces)
+            rows.remove(connection, replaces)
             now = self._clock()
-            summary_rows.add(connection, self.id, summary, in_epoch=epoch, now=now)
+            rows.add(connection, self.id, summary, in_epoch=epoch, now=now)
             return True
 
     def forget_summaries(self) -> int:
         with self._writing() as (connection, _):
-            return summary_rows.forget(connection, self.id)
+            return rows.forget(connection, self.id)
 
     def save_vectors(self, vectors: Mapping[int, Any]) -> None:
         if vectors:
             with self._writing() as (connection, _):
-                recall_rows.save_vectors(connection, self.id, vectors)
+                rows.save_vectors(connection, self.id, vectors)
 
     def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
-        return self._look(recall_rows.vectors_of, indices)
+        return self._look(rows.vectors_of, indices)
 
     def vectors_besides(self, indices: Collection[int], since: int = 0) -> dict[int, Any]:
-        return self._look(recall_rows.vectors_besides, indices, since)
+        return self._look(rows.vectors_besides, indices, since)
 
     def words_until(self) -> tuple[int, bytes]:
-        return self._look(recall_rows.newest_block)
+        return self._look(rows.newest_block)
 
     def words(
         self, words: Sequence[str], *, last: int, most: int
     ) -> dict[str, list[tuple[int, bytes]]]:
-        return self._look(recall_rows.blocks_of, words, last=last, most=most)
+        return self._look(rows.blocks_of, words, last=last, most=most)
 
     def add_words(
         self, start: int, end: int, size: bytes, words: Mapping[str, bytes], *, epoch: int
     ) -> bool:
         with self._writing() as (connection, _):
-            is_next = recall_rows.newest_block(connection, self._key)[0] == start
-            if not is_next or epoch != summary_rows.epoch(connection, self._key):
+            is_next = rows.newest_block(connection, self._key)[0] == start
+            if not is_next or epoch != rows.epoch(connection, self._key):
                 return False
-            recall_rows.add_words(connection, self.id, end, size, words)
+            rows.add_words(connection, self.id, end, size, words)
             return True
 
     def without_vectors(self, *, before: int, limit: int) -> list[Message]:

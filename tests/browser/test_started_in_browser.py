@@ -6,7 +6,6 @@ import pytest
 from playwright.sync_api import expect
 
 from rag.documents.files import IncomingFile
-from rag.wiring import application as model_connection
 from tests.browser.test_conversation_in_browser import long_conversation
 from tests.browser.test_evidence_in_browser import AXE, LOOKS, found_by_axe
 from tests.openai_server import OpenAIServer, reply
@@ -88,7 +87,7 @@ def test_on_a_phone_models_and_colours_are_within_reach(open_page):
 
 
 def test_a_model_is_connected_and_another_picked_for_one_conversation(open_page, live, monkeypatch):
-    monkeypatch.setattr(model_connection, "CONNECTION_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("rag.wiring.application.CONNECTION_LOOK_SECONDS", 0.0)
     models = [{"id": name, "object": "model"} for name in ("small", "large")]
     with OpenAIServer(reply("The Aero 5 weighs 410 g [1]."), models=models) as server:
         page = open_page("/settings/models")

@@ -14,7 +14,7 @@ from rag.memory import conversation
 from rag.memory.conversation import ConversationMemory
 from rag.records import Chunk, Finished, Hit, ImportedMessage
 from rag.seams import ModelDelta
-from rag.sessions import rows as recall_rows
+from rag.sessions import rows
 from rag.sessions.store import SqlConversationStore
 from rag.tokens import count_tokens
 from tests.fakes import HashEmbedder
@@ -197,7 +197,7 @@ def test_no_turn_lists_what_is_embedded_anew(any_engine, memory, assistant):
     session = session_of(SqlConversationStore(any_engine), memory, 400)
     list(assistant.ask(session, "Good morning"))
 
-    with patch.object(recall_rows, "fetch_rows", wraps=recall_rows.fetch_rows) as read:
+    with patch.object(rows, "fetch_rows", wraps=rows.fetch_rows) as read:
         list(assistant.ask(session, "What about the Nimbus0?"))
 
     statements = [str(call.args[2]) for call in read.mock_calls]

@@ -8,8 +8,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from rag.documents import store as index_changes
-from rag.documents.store import EmbeddingClaims, SqlDocumentStore
+from rag.documents.store import LOOKS, EmbeddingClaims, SqlDocumentStore
 from rag.errors import StorageFailed
 from tests.documents.test_document_store import write
 
@@ -41,7 +40,7 @@ def test_nothing_is_taken_twice(any_engine, ids):
 
 def test_what_is_given_back_or_was_a_dead_ones_is_taken_again(any_engine, ids, monkeypatch):
     own = EmbeddingClaims(any_engine)
-    monkeypatch.setattr(index_changes, "LEASE", timedelta(seconds=-1))
+    monkeypatch.setattr("rag.documents.store.LEASE", timedelta(seconds=-1))
     assert own.take(10) == ids[:10]
     monkeypatch.undo()
 
@@ -88,8 +87,6 @@ def test_a_table_that_refuses_every_try_is_told_with_what_to_do(any_engine, ids,
     tries = 0
     monkeypatch.setattr(EmbeddingClaims, "_take", refused)
 
-    with pytest.raises(
-        StorageFailed, match=rf"refused {index_changes.LOOKS} tries .*groundnote doctor"
-    ):
+    with pytest.raises(StorageFailed, match=rf"refused {LOOKS} tries .*groundnote doctor"):
         EmbeddingClaims(any_engine).take(5)
-    assert tries == index_changes.LOOKS
+    assert tries == LOOKS

@@ -16,7 +16,6 @@ from rag.documents.sandbox import GuardedLoader
 from rag.documents.store import EmbeddingClaims, SqlDocumentStore
 from rag.errors import ModelUnavailable, NotFound, UserError
 from rag.ingestion import pipeline
-from rag.ingestion import pipeline as ingestion_reading
 from rag.ingestion.pipeline import Ingestion
 from rag.records import EVERYTHING, Chunk
 from rag.runtime.budget import Budget, limited
@@ -163,7 +162,7 @@ class TestIngest:
                 raise ValueError("a fault")
             return cut(document_id, name, *rest, **options)
 
-        monkeypatch.setattr(ingestion_reading, "cut", cut_or_not)
+        monkeypatch.setattr(pipeline, "cut", cut_or_not)
 
         reports = house.ingest(
             IncomingFile.from_bytes("odd.md", MANUAL.encode()),

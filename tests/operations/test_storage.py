@@ -13,7 +13,7 @@ from rag.cli import main
 from rag.errors import StorageFailed
 from rag.operations import check_room, compare
 from rag.records import EVERYTHING, JobState
-from rag.search import word_index as held_words
+from rag.search import word_index
 from rag.settings import Settings
 from rag.wiring import application as wiring
 from rag.wiring.application import build
@@ -51,7 +51,7 @@ def application(opened):
 @pytest.fixture
 def too_large(monkeypatch):
     """The library's words are not held in memory: the database's index is asked."""
-    monkeypatch.setattr(held_words, "MOST_OF_ALL", 0)
+    monkeypatch.setattr(word_index, "MOST_OF_ALL", 0)
 
 
 def differences(application):

@@ -5,7 +5,7 @@ from sqlalchemy import event
 
 from rag.documents.collections import Collections
 from rag.records import EVERYTHING, Readable
-from rag.search import word_index as words
+from rag.search import word_index
 from tests.search.conftest import Library
 
 QUERIES = [
@@ -177,7 +177,7 @@ class TestWhatIsHeldOfACollection:
         fill(library)
         theirs = other(library)
         library.add("Theirs", "A lamp.", "A pump.", collection=theirs)
-        monkeypatch.setattr(words, "MOST_HELD", 4)
+        monkeypatch.setattr(word_index, "MOST_HELD", 4)
 
         assert len(found(library, "lamp", of("1"))) == 2
         assert len(found(library, "lamp", of(theirs))) == 1

@@ -8,7 +8,6 @@ from sqlalchemy import Connection
 
 from rag.records import EVERYTHING, Readable
 from rag.search import lexical, word_index, word_tables
-from rag.search import word_index as words
 from rag.search.lexical import LexicalIndex
 from rag.search.query import Term, plain
 from rag.search.word_index import HEADING_WEIGHT, NOWHERE, counts_in, in_a_row
@@ -36,7 +35,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
         return knowing(own, connection)
 
     monkeypatch.setattr(LexicalIndex, "_knowing", known_at_once)
-    monkeypatch.setattr(words, "MOST_OF_ALL", 0)
+    monkeypatch.setattr(word_index, "MOST_OF_ALL", 0)
 
 
 @pytest.fixture(params=["everything", "a large library", "a collection"])
@@ -287,7 +286,7 @@ def test_a_mark_without_its_letter_breaks_no_search(library: Library, stray: str
 
 
 def test_a_large_library_reads_its_words_beside_the_query(library: Library, monkeypatch) -> None:
-    monkeypatch.setattr(words, "MOST_OF_ALL", 3)
+    monkeypatch.setattr(word_index, "MOST_OF_ALL", 3)
     texts = [f"The graphite lamp {n}." for n in range(9)]
     library.add("Lamp", *texts)
 

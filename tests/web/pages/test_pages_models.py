@@ -8,7 +8,6 @@ import pytest
 
 from rag.documents.files import IncomingFile
 from rag.settings import Settings
-from rag.wiring import application as model_connection
 from tests.applications import app_of, application_of
 from tests.openai_server import KEY, OpenAIServer, deltas, reply
 
@@ -27,7 +26,7 @@ CITED = "The warranty of the P-12 lasts 30 months [2]."
 
 @pytest.fixture
 def application(tmp_path, monkeypatch):
-    monkeypatch.setattr(model_connection, "CONNECTION_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("rag.wiring.application.CONNECTION_LOOK_SECONDS", 0.0)
     application = application_of(Settings(data_dir=tmp_path))
     yield application
     application.stop()
