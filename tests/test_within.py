@@ -28,8 +28,7 @@ from rag.render.evidence import evidence_of
 from rag.search import multilingual, vectors, word_index
 from rag.search.confidence import QuestionBackground
 from rag.search.lexical import IdentifierIndex, NameMentions
-from rag.search.query import terms_of
-from rag.search.word_index import Plan, WeighedTerm, chunk_count
+from rag.search.word_index import Plan, WeighedTerm, chunk_count, terms_of
 from rag.sessions import rows
 from rag.sessions.rows import SessionKey
 from rag.settings import Settings

@@ -27,7 +27,7 @@ from rag.language.words import STOP_WORDS
 from rag.records import EVERYTHING, Answer, Failed, Hit
 from rag.regression.report import ending
 from rag.seams import Embedder, SessionHandle
-from rag.search.query import words_of
+from rag.search.word_index import words_of
 from rag.settings import Settings
 from rag.wiring.application import Application, build
 

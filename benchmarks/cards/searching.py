@@ -16,8 +16,7 @@ from rag.records import EVERYTHING, Hit, Source
 from rag.seams import Embedder, Matrix, WriteRequest
 from rag.search.hybrid import HybridRetriever
 from rag.search.passages import neighbourhood
-from rag.search.query import Term, words_of
-from rag.search.word_index import Plan, WeighedTerm
+from rag.search.word_index import Plan, Term, WeighedTerm, words_of
 from rag.search.word_tables import Fts5Words
 
 SOURCES = 8

@@ -53,7 +53,7 @@ from rag.search.passages import (
     section_of,
     with_steps,
 )
-from rag.search.query import words_of
+from rag.search.word_index import words_of
 
 CANDIDATES = 100  # from each index
 COVERAGE = 3.0  # standard deviations that a passage with all words of a question gains

@@ -20,7 +20,6 @@ from rag.language.names import Identifier, asked_identifiers, contains_name
 from rag.language.words import stem_of
 from rag.records import Chunk, DocumentLink, Mention, MissingIdentifier, Readable
 from rag.seams import DocumentStore
-from rag.search.query import Term, Vocabulary, plain, terms_of, words_of
 from rag.search.word_index import (
     MOST_COUNTED,
     MOST_SCORED,
@@ -29,10 +28,15 @@ from rag.search.word_index import (
     CollectionWords,
     Lexemes,
     Plan,
+    Term,
+    Vocabulary,
     WeighedTerm,
     WordIndex,
     chunk_count,
     idf,
+    plain,
+    terms_of,
+    words_of,
 )
 from rag.search.word_tables import Fts5Words, TsvectorWords
 

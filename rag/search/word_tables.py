@@ -19,7 +19,6 @@ from rag.db import writing
 from rag.language.words import stem_of
 from rag.records import Readable
 from rag.search.lexical_schema import ACCENTED, TOKENIZER, UNACCENTED, set_apart
-from rag.search.query import Term, plain
 from rag.search.word_index import (
     HEADING_WEIGHT,
     IN_TEXT,
@@ -28,6 +27,8 @@ from rag.search.word_index import (
     SHARE_OF_TIME,
     Plan,
     Positions,
+    Term,
+    plain,
     rows_of_terms,
     score,
     with_list,

@@ -9,8 +9,7 @@ from sqlalchemy import Connection
 from rag.records import EVERYTHING, Readable
 from rag.search import lexical, word_index, word_tables
 from rag.search.lexical import LexicalIndex
-from rag.search.query import Term, plain
-from rag.search.word_index import HEADING_WEIGHT, NOWHERE, counts_in, in_a_row
+from rag.search.word_index import HEADING_WEIGHT, NOWHERE, Term, counts_in, in_a_row, plain
 from rag.search.word_tables import _Stems
 from tests.search.conftest import Library
 from tests.waiting import until

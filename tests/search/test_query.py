@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag.search.query import MAX_TERMS, terms_of
+from rag.search.word_index import MAX_TERMS, terms_of
 
 
 def tokens_of(query: str) -> set[tuple[str, ...]]:

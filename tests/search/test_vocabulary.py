@@ -7,7 +7,7 @@ from string import ascii_lowercase
 import pytest
 
 from benchmarks.corpora import multilingual
-from rag.search.query import Vocabulary
+from rag.search.word_index import Vocabulary
 
 WORDS = Vocabulary(
     {"doctor": 5, "graphit": 2, "configur": 40, "port": 30, "müll": 3, "notif": 9, "chang": 4},
