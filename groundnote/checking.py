@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from rag.citations.verdicts import CheckedText, check_text, given_sources
+from rag.citations.verdicts import CheckedText, check_text, sources_from_texts
 
 
 def check(text: str, sources: Sequence[str] | Mapping[int, str]) -> CheckedText:
@@ -22,5 +22,5 @@ def check(text: str, sources: Sequence[str] | Mapping[int, str]) -> CheckedText:
     wrong = [number for number in texts if number < 1]
     if wrong:
         raise ValueError(f"Numbers of sources begin at 1, got {wrong[0]}.")
-    given = given_sources((number, source, "") for number, source in texts.items())
+    given = sources_from_texts((number, source, "") for number, source in texts.items())
     return check_text(text, given)

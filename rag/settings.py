@@ -455,7 +455,7 @@ def _check_single_underscores(environ: Mapping[str, str]) -> None:
     """A variable that was meant to set something and does not is refused, or at least named."""
     for variable, value in environ.items():
         name = variable.upper()
-        is_ours = name in _OWN_VARIABLES or name.startswith(_OF_TESTS)
+        is_ours = name in _OTHER_VARIABLES or name.startswith(_OF_TESTS)
         if not name.startswith(PREFIX) or NESTED in name or is_ours:
             continue
         meant = _setting_meant(name.removeprefix(PREFIX).lower())
@@ -469,7 +469,7 @@ def _check_single_underscores(environ: Mapping[str, str]) -> None:
 
 
 _OF_TESTS = (f"{PREFIX}TEST_", f"{PREFIX}BENCH_")
-_OWN_VARIABLES = (FILE_VARIABLE, f"{PREFIX}TOKEN", f"{PREFIX}DATA_DIR", f"{PREFIX}SECRET_KEY")
+_OTHER_VARIABLES = (FILE_VARIABLE, f"{PREFIX}TOKEN", f"{PREFIX}DATA_DIR", f"{PREFIX}SECRET_KEY")
 
 
 def _setting_meant(name: str) -> str:
@@ -497,7 +497,7 @@ def _explain(error: ValidationError, path: Path | None) -> str:
     for problem in error.errors():
         where = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            lines.append(f"{where} is not a setting. Known here: {_known_keys(problem['loc'])}.")
+            lines.append(f"{where} is not a setting. Known here: {_describe_keys(problem['loc'])}.")
         else:
             lines.append(f"{where} is {problem['input']!r}: {problem['msg']}.")
     origin = f"{path} or the {PREFIX}… variables" if path else f"the {PREFIX}… variables"
@@ -516,7 +516,7 @@ def _explain_variable(error: SettingsError, environ: Mapping[str, str]) -> str:
     )
 
 
-def _known_keys(location: tuple[int | str, ...]) -> str:
+def _describe_keys(location: tuple[int | str, ...]) -> str:
     model: Any = Settings
     for part in location[:-1]:
         field = model.model_fields.get(part)

@@ -37,7 +37,7 @@ export function startConversation() {
   });
   document.addEventListener("submit", onSubmit);
   document.addEventListener("click", onClick);
-  inUse = JSON.stringify(wanted());
+  inUse = JSON.stringify(chosen());
   grow();
   arrive();
   goOnReading();
@@ -90,12 +90,12 @@ async function ask(question) {
   showError("");
   if (form.elements.edit || turns.querySelector("[data-newest]")) return askOnPage(question);
   const isNew = !sessionId;
-  const shown = addQuestion(question);
+  const sent = addQuestion(question);
   const live = new LiveAnswer();
   box.value = "";
   grow();
   forgetDraft(sessionId);
-  toTop(shown);
+  toTop(sent);
   await run(live, async () => {
     await choose();
     if (isNew) form.action = `/sessions/${sessionId}/ask`;
@@ -103,7 +103,7 @@ async function ask(question) {
     return events(`/api/v1/sessions/${sessionId}/messages?html=true`, { content: question });
   }, () => {
     // Nothing was stored: the question goes back to where it came from.
-    shown.remove();
+    sent.remove();
     live.remove();
     fillBox(question);
   });
@@ -127,7 +127,7 @@ async function writeAgain(index) {
 }
 
 /** Which collections are asked, and by which model, where there is something to choose. */
-function wanted() {
+function chosen() {
   const collections = chosenCollections();
   const model = form.elements.model?.value;
   return { ...(collections && { collections }), ...(model && { model }) };
@@ -135,16 +135,16 @@ function wanted() {
 
 /** Begins the conversation if there is none yet, and keeps what it asks. */
 async function choose() {
-  const asked = JSON.stringify(wanted());
-  if (sessionId && asked === inUse) return;
+  const choice = JSON.stringify(chosen());
+  if (sessionId && choice === inUse) return;
   const response = await fetch(`/api/v1/sessions${sessionId ? `/${sessionId}` : ""}`, {
     method: sessionId ? "PUT" : "POST",
     headers: { "Content-Type": "application/json" },
-    body: asked,
+    body: choice,
   });
   if (!response.ok) throw Object.assign(new Error(await reasonOf(response)), { isRefusal: true });
   sessionId = (await response.json()).id;
-  inUse = asked;
+  inUse = choice;
 }
 
 async function run(live, begin, takeBack) {
@@ -169,11 +169,11 @@ async function readToTheEnd(live, begin) {
   let read = begin;
   for (let tries = 0; !live.isEnded; tries += 1) {
     try {
-      const told = await read();
-      for (let next = await told.next(); !next.done; next = await told.next()) {
+      const stream = await read();
+      for (let next = await stream.next(); !next.done; next = await stream.next()) {
         live.take(next.value.name, next.value.values, next.value.id);
         tries = 0;
-        if (live.isEnded) return void waitForJudge(told);
+        if (live.isEnded) return void waitForJudge(stream);
       }
     } catch (error) {
       if (error.isRefusal || live.index === null) throw error;
@@ -243,7 +243,7 @@ function addQuestion(text) {
 function toTop(question) {
   const height = document.querySelector(".dock").offsetHeight + document.getElementById("session-head").offsetHeight;
   const room = innerHeight - height - question.offsetHeight - 110;
-  turns.querySelectorAll(".answer").forEach((each) => each.style.removeProperty("min-height"));
+  turns.querySelectorAll(".answer").forEach((answer) => answer.style.removeProperty("min-height"));
   turns.lastElementChild.style.minHeight = `${Math.max(room, 160)}px`;
   const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   question.scrollIntoView({ block: "start", behavior: isCalm ? "auto" : "smooth" });
@@ -304,8 +304,8 @@ class LiveAnswer {
   show({ keep, html }) {
     this.html = this.html.slice(0, keep) + html;
     if (this.html) this.waiting.remove();
-    this.shown ??= requestAnimationFrame(() => {
-      this.shown = null;
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = null;
       showLive(this.prose, this.html);
     });
   }
@@ -321,14 +321,14 @@ class LiveAnswer {
     this.waiting.remove();
     const isStopped = values.detail === "Stopped.";
     if (name === "error") this.note(values.detail, isStopped ? "note" : "note is-error");
-    const count = new Set((values.citations ?? []).map((each) => each.n)).size;
-    this.told = name === "error" ? (isStopped ? "Stopped." : "The answer failed.") : `The answer is ready, with ${count} source${count === 1 ? "" : "s"}.`;
-    announce(this.told);
+    const count = new Set((values.citations ?? []).map((citation) => citation.n)).size;
+    this.outcome = name === "error" ? (isStopped ? "Stopped." : "The answer failed.") : `The answer is ready, with ${count} source${count === 1 ? "" : "s"}.`;
+    announce(this.outcome);
   }
 
   /** Once more where there is something to add. */
   tellEnd(warnings) {
-    if (warnings) announce(`${this.told} ${warnings}`);
+    if (warnings) announce(`${this.outcome} ${warnings}`);
   }
 
   breakOff(text) {
@@ -377,7 +377,7 @@ function takeMessages(page, live) {
   letScroll(live.article);
   if (before?.classList.contains("question")) morph(before, question);
   live.tellEnd(warningsIn(live.article));
-  turns.querySelectorAll("[data-regenerate]").forEach((each) => {
-    if (!live.article.contains(each)) each.remove(); // only the last answer can be written again
+  turns.querySelectorAll("[data-regenerate]").forEach((button) => {
+    if (!live.article.contains(button)) button.remove(); // only the last answer can be written again
   });
 }

@@ -25,9 +25,9 @@ const markdownOf = ({ dataset }) => [dataset.copy, dataset.sources].filter(Boole
 /** What the page shows of an answer, or the text of a passage; then the sources, a line each. */
 function richOf(button) {
   const made = document.createElement("div");
-  const shown = button.closest(".answer")?.querySelectorAll(".prose, .answer-card, .result-rows table");
-  for (const each of shown ?? []) made.append(bare(each.cloneNode(true)));
-  if (!shown) made.append(lines("blockquote", button.dataset.copy));
+  const parts = button.closest(".answer")?.querySelectorAll(".prose, .answer-card, .result-rows table");
+  for (const part of parts ?? []) made.append(bare(part.cloneNode(true)));
+  if (!parts) made.append(lines("blockquote", button.dataset.copy));
   if (button.dataset.sources) made.append(lines("p", button.dataset.sources));
   return made.innerHTML;
 }
@@ -41,14 +41,14 @@ function lines(name, text) {
 
 /** Without what only this page knows how to show. */
 function bare(root) {
-  for (const each of root.querySelectorAll(".hidden, .icon, button")) each.remove();
-  for (const each of root.querySelectorAll(".cite")) each.replaceWith(each.textContent);
-  for (const each of root.querySelectorAll(".warning")) each.replaceWith(note(`(⚠ ${each.textContent.trim()})`));
-  for (const each of root.querySelectorAll(".no-source, .unfound")) each.replaceWith(note(`(${each.textContent})`));
-  for (const each of root.querySelectorAll("span")) each.replaceWith(...each.childNodes);
-  for (const each of [root, ...root.querySelectorAll("*")]) {
-    if (each.href) each.setAttribute("href", each.href); // whole, so that it leads here from anywhere
-    for (const name of each.getAttributeNames()) if (!KEPT.has(name)) each.removeAttribute(name);
+  for (const node of root.querySelectorAll(".hidden, .icon, button")) node.remove();
+  for (const node of root.querySelectorAll(".cite")) node.replaceWith(node.textContent);
+  for (const node of root.querySelectorAll(".warning")) node.replaceWith(note(`(⚠ ${node.textContent.trim()})`));
+  for (const node of root.querySelectorAll(".no-source, .unfound")) node.replaceWith(note(`(${node.textContent})`));
+  for (const node of root.querySelectorAll("span")) node.replaceWith(...node.childNodes);
+  for (const node of [root, ...root.querySelectorAll("*")]) {
+    if (node.href) node.setAttribute("href", node.href); // whole, so that it leads here from anywhere
+    for (const name of node.getAttributeNames()) if (!KEPT.has(name)) node.removeAttribute(name);
   }
   return root;
 }

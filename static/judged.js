@@ -8,9 +8,9 @@ const LOOK_MS = 2000; // between two looks for a judge's word
 const MOST_LOOKS = 150;
 
 /** The stream of an answer may go on with it; meanwhile anything can be asked. */
-export async function waitForJudge(told) {
+export async function waitForJudge(stream) {
   try {
-    for (let next = await told.next(); !next.done; next = await told.next()) {
+    for (let next = await stream.next(); !next.done; next = await stream.next()) {
       if (next.value.name === "judged") await showJudged(next.value.values.index);
     }
   } catch {
@@ -32,14 +32,14 @@ export async function lookForJudge() {
 async function showJudged(index) {
   // The head of a new conversation may not be there yet; its address is.
   const fresh = (await loadPage(location.pathname)).getElementById(`m${index}`);
-  const shown = document.getElementById(`m${index}`);
-  if (!fresh || !shown || shown.classList.contains("is-live")) return;
-  const isNews = !shown.isEqualNode(fresh) && !fresh.querySelector("[data-judging]");
-  morph(shown, fresh);
-  letScroll(shown);
+  const article = document.getElementById(`m${index}`);
+  if (!fresh || !article || article.classList.contains("is-live")) return;
+  const isNews = !article.isEqualNode(fresh) && !fresh.querySelector("[data-judging]");
+  morph(article, fresh);
+  letScroll(article);
   if (!isNews) return;
   renewEvidence();
-  announce(`The statements are checked. ${warningsIn(shown)}`.trim());
+  announce(`The statements are checked. ${warningsIn(article)}`.trim());
 }
 
 /** How many statements are not as their sources say. */

@@ -8,7 +8,7 @@ export function takeShortcuts() {
     if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey) return openPalette(event);
     if (event.key === "?" && !isTaken(event.target)) return document.getElementById("keys")?.showModal();
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || isTaken(event.target)) return;
-    const field = FIELDS.map((id) => document.getElementById(id)).find((each) => each?.checkVisibility());
+    const field = FIELDS.map((id) => document.getElementById(id)).find((element) => element?.checkVisibility());
     if (!field) return;
     event.preventDefault();
     field.focus();
@@ -43,9 +43,9 @@ function beginPalette(palette) {
 }
 
 async function listPlaces(palette) {
-  const wanted = palette.querySelector("input").value;
-  const answer = await fetch(`${palette.dataset.url}?q=${encodeURIComponent(wanted)}`, { headers: { Accept: "application/json" } });
-  if (!answer.ok || palette.querySelector("input").value !== wanted) return; // a newer look is on its way
+  const query = palette.querySelector("input").value;
+  const answer = await fetch(`${palette.dataset.url}?q=${encodeURIComponent(query)}`, { headers: { Accept: "application/json" } });
+  if (!answer.ok || palette.querySelector("input").value !== query) return; // a newer look is on its way
   const places = (await answer.json()).places.map(placeRow);
   palette.querySelector("ul").replaceChildren(...places);
   choosePlace(palette, places[0]);
@@ -60,7 +60,7 @@ function placeRow({ kind, name, url }, index) {
 }
 
 function choosePlace(palette, place) {
-  for (const each of palette.querySelectorAll("li")) each.ariaSelected = String(each === place);
+  for (const entry of palette.querySelectorAll("li")) entry.ariaSelected = String(entry === place);
   palette.querySelector("input").setAttribute("aria-activedescendant", place?.id ?? "");
   place?.scrollIntoView({ block: "nearest" });
 }
@@ -76,7 +76,7 @@ const isTaken = (target) => target.closest("input, textarea, select, dialog:moda
 
 /** What can be scrolled sideways can be reached without a mouse in every browser. */
 export function letScroll(root) {
-  for (const each of root.querySelectorAll("pre, .prose table, .table, .picture")) {
-    if (each.scrollWidth > each.clientWidth) each.tabIndex = 0;
+  for (const block of root.querySelectorAll("pre, .prose table, .table, .picture")) {
+    if (block.scrollWidth > block.clientWidth) block.tabIndex = 0;
   }
 }

@@ -29,10 +29,10 @@ export function takeParts(page) {
 function keepChoices(old, fresh) {
   const ticked = new Set([...old.querySelectorAll("input:checked")].map(keyOf));
   for (const box of fresh.querySelectorAll("[type=checkbox]")) box.checked = ticked.has(keyOf(box));
-  const chosen = new Map([...old.querySelectorAll("select")].map((each) => [each.name, each.value]));
+  const chosen = new Map([...old.querySelectorAll("select")].map((list) => [list.name, list.value]));
   for (const list of fresh.querySelectorAll("select")) {
     const value = chosen.get(list.name);
-    if ([...list.options].some((each) => each.value === value)) list.value = value;
+    if ([...list.options].some((option) => option.value === value)) list.value = value;
   }
 }
 

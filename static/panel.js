@@ -5,7 +5,7 @@ import { showSheets } from "./sheet.js";
 
 const panel = document.getElementById("panel");
 const isWide = matchMedia("(min-width: 64rem)");
-const kept = new Map(); // parts of pages that do not change, by address
+const cache = new Map(); // parts of pages that do not change, by address
 let opener = null;
 
 export function startPanel() {
@@ -84,28 +84,28 @@ function headEvidence(body, title) {
 export const wordsOf = (body, part) => body.querySelector(part)?.textContent.replace(/\s+/g, " ").trim() ?? "";
 
 function mark(link) {
-  document.querySelectorAll("[aria-expanded][data-n], [aria-expanded][data-panel]").forEach((each) => each.removeAttribute("aria-expanded"));
+  document.querySelectorAll("[aria-expanded][data-n], [aria-expanded][data-panel]").forEach((button) => button.removeAttribute("aria-expanded"));
   if (!link) return;
   opener = link;
   link.setAttribute("aria-expanded", "true");
 }
 
 export async function partOf(url, isEvidence) {
-  if (isEvidence && kept.has(url)) return kept.get(url);
+  if (isEvidence && cache.has(url)) return cache.get(url);
   const part = (await loadPage(url)).getElementById("part");
   if (!part) throw new Error("This page could not be shown here. Open it as a page.");
   const adopted = document.adoptNode(part);
   adopted.removeAttribute("id");
-  kept.set(url, adopted);
+  cache.set(url, adopted);
   return adopted;
 }
 
 /** The passage stands in the upper third, with what comes before it in sight. */
 function showMark(body) {
-  const found = body.querySelector("#passage");
+  const passage = body.querySelector("#passage");
   body.scrollTop = 0;
-  if (!found) return;
-  const distance = found.getBoundingClientRect().top - body.getBoundingClientRect().top;
+  if (!passage) return;
+  const distance = passage.getBoundingClientRect().top - body.getBoundingClientRect().top;
   body.scrollTop = Math.max(0, distance - body.clientHeight / 3);
 }
 
@@ -132,6 +132,6 @@ export function closePanel() {
 
 /** What is known of the evidence may be another now. */
 export function renewEvidence() {
-  kept.clear();
+  cache.clear();
   if (panel?.open && opener?.isConnected) showInPanel(opener, { isAgain: true });
 }

@@ -5,8 +5,8 @@ const peek = document.getElementById("peek");
 const OPEN_MS = 250;
 const CLOSE_MS = 200; // time to move onto it
 const LONGEST_QUOTE = 320;
-let shown = null; // the number that it is shown for
-let wanted = null; // the one that it is about to be shown for
+let opener = null; // the number that it is shown for
+let awaited = null; // the one that it is about to be shown for
 let timer = null;
 
 export function startPeek() {
@@ -16,7 +16,7 @@ export function startPeek() {
     if (peek.contains(event.target)) return clearTimeout(timer);
     const link = numberAt(event.target);
     if (link) plan(link);
-    else if (shown !== document.activeElement) hide(CLOSE_MS);
+    else if (opener !== document.activeElement) hide(CLOSE_MS);
   });
   document.addEventListener("focusin", (event) => {
     const link = numberAt(event.target);
@@ -26,7 +26,7 @@ export function startPeek() {
   document.addEventListener("click", () => hide(0));
   addEventListener("scroll", () => hide(0), { passive: true, capture: true });
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !shown) return;
+    if (event.key !== "Escape" || !opener) return;
     event.preventDefault(); // it closes nothing else, and stops no answer
     event.stopImmediatePropagation();
     hide(0);
@@ -37,27 +37,27 @@ const numberAt = (target) => target.closest?.(".turns a.cite");
 
 function plan(link) {
   clearTimeout(timer);
-  wanted = link;
-  if (link === shown || link.ariaExpanded === "true") return;
+  awaited = link;
+  if (link === opener || link.ariaExpanded === "true") return;
   timer = setTimeout(() => show(link), OPEN_MS);
 }
 
 function hide(after) {
   clearTimeout(timer);
-  wanted = null;
-  if (!shown) return;
+  awaited = null;
+  if (!opener) return;
   timer = setTimeout(() => {
-    shown?.removeAttribute("aria-describedby");
-    shown = null;
+    opener?.removeAttribute("aria-describedby");
+    opener = null;
     peek.hidePopover();
   }, after);
 }
 
 async function show(link) {
   const part = await partOf(link.href, true).catch(() => null);
-  if (!part || link !== wanted || !link.isConnected) return;
-  shown?.removeAttribute("aria-describedby");
-  shown = link;
+  if (!part || link !== awaited || !link.isConnected) return;
+  opener?.removeAttribute("aria-describedby");
+  opener = link;
   link.removeAttribute("title"); // a browser's own would cover this
   link.setAttribute("aria-describedby", "peek");
   peek.replaceChildren(...contents(part));
@@ -67,7 +67,7 @@ async function show(link) {
 }
 
 function contents(part) {
-  const stated = [...part.querySelectorAll(".stated")].map((each) => each.cloneNode(true));
+  const stated = [...part.querySelectorAll(".stated")].map((statement) => statement.cloneNode(true));
   const quote = Object.assign(document.createElement("blockquote"), { className: "peek-quote" });
   quote.append(...quotesIn(part));
   const where = Object.assign(document.createElement("p"), { className: "peek-place" });
@@ -77,17 +77,17 @@ function contents(part) {
 
 /** The sentences and rows that are marked, as many as are read at a glance. */
 function quotesIn(part) {
-  const found = [];
+  const lines = [];
   let length = 0;
-  for (const each of part.querySelectorAll(".document-text :is(mark, tr.is-marked), #result > p:first-child")) {
-    length += each.textContent.length;
-    if (found.length && length > LONGEST_QUOTE) break;
+  for (const passage of part.querySelectorAll(".document-text :is(mark, tr.is-marked), #result > p:first-child")) {
+    length += passage.textContent.length;
+    if (lines.length && length > LONGEST_QUOTE) break;
     const line = document.createElement("p");
-    if (each.matches("tr")) line.textContent = [...each.cells].map((cell) => cell.textContent.trim()).join(" · ");
-    else line.append(...each.cloneNode(true).childNodes);
-    found.push(line);
+    if (passage.matches("tr")) line.textContent = [...passage.cells].map((cell) => cell.textContent.trim()).join(" · ");
+    else line.append(...passage.cloneNode(true).childNodes);
+    lines.push(line);
   }
-  return found;
+  return lines;
 }
 
 /** Below the number, or above it where there is more room. */

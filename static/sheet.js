@@ -20,7 +20,7 @@ export async function showSheets(root) {
 
 async function showSheet(sheet) {
   const pdf = await opened(sheet.dataset.sheet);
-  const { page, spans, found } = await markedPage(pdf, sheet);
+  const { page, spans, isMarked } = await markedPage(pdf, sheet);
   sheet.hidden = false;
   const view = Object.assign(document.createElement("div"), { className: "sheet-view", tabIndex: 0 });
   view.setAttribute("role", "group");
@@ -30,7 +30,7 @@ async function showSheet(sheet) {
   caption.append(`Page ${page.pageNumber} of ${pdf.numPages} `, size);
   sheet.replaceChildren(view, caption);
   await draw(view, page, spans, 1);
-  if (JSON.parse(sheet.dataset.marked).length && !found) caption.after(remark("The passage could not be marked on this page; its text is below."));
+  if (JSON.parse(sheet.dataset.marked).length && !isMarked) caption.after(remark("The passage could not be marked on this page; its text is below."));
   size.addEventListener("click", async () => {
     const isLarger = size.textContent === "Larger";
     size.textContent = isLarger ? "Smaller" : "Larger";
@@ -79,17 +79,17 @@ async function opened(url) {
 
 /** The page that is named or the one beside it, whichever has the passage. */
 async function markedPage(pdf, sheet) {
-  const wanted = JSON.parse(sheet.dataset.marked);
+  const passages = JSON.parse(sheet.dataset.marked);
   const tried = [];
   for (const step of NEIGHBOURS) {
     const number = Number(sheet.dataset.page) + step;
     if (number < 1 || number > pdf.numPages) continue;
     const page = await pdf.getPage(number);
     const { items } = await page.getTextContent();
-    const spans = marksIn(items.map((item) => item.str ?? ""), wanted);
-    const found = spans.some((each) => each.length);
-    if (found || !wanted.length) return { page, spans, found };
-    tried.push({ page, spans, found });
+    const spans = marksIn(items.map((item) => item.str ?? ""), passages);
+    const isMarked = spans.some((marks) => marks.length);
+    if (isMarked || !passages.length) return { page, spans, isMarked };
+    tried.push({ page, spans, isMarked });
   }
   return tried[0];
 }
@@ -116,15 +116,15 @@ async function draw(view, page, spans, times) {
   await page.render({ canvas, canvasContext: canvas.getContext("2d"), viewport, transform }).promise;
   const text = new pdfjs.TextLayer({ textContentSource: content, container: layer, viewport });
   await text.render();
-  text.textDivs.forEach((div, at) => markIn(div, spans[at] ?? []));
+  text.textDivs.forEach((div, position) => markIn(div, spans[position] ?? []));
 }
 
 /** From the first letter of a page to its last across, with a little air around. */
 function printed(page, items) {
   const { width, rotation } = page.getViewport({ scale: 1 });
-  const lines = rotation ? [] : items.filter((each) => each.str?.trim() && each.transform[1] === 0);
-  const left = Math.max(0, Math.min(...lines.map((each) => each.transform[4])) - AIR);
-  const right = Math.min(width, Math.max(...lines.map((each) => each.transform[4] + each.width)) + AIR);
+  const lines = rotation ? [] : items.filter((item) => item.str?.trim() && item.transform[1] === 0);
+  const left = Math.max(0, Math.min(...lines.map((line) => line.transform[4])) - AIR);
+  const right = Math.min(width, Math.max(...lines.map((line) => line.transform[4] + line.width)) + AIR);
   return right - left > width / 3 ? { left, width: right - left } : { left: 0, width };
 }
 
@@ -132,32 +132,32 @@ function markIn(div, spans) {
   if (!spans.length) return;
   const text = div.textContent;
   const parts = [];
-  let at = 0;
+  let position = 0;
   for (const [start, end] of spans) {
-    parts.push(text.slice(at, start), Object.assign(document.createElement("mark"), { textContent: text.slice(start, end) }));
-    at = end;
+    parts.push(text.slice(position, start), Object.assign(document.createElement("mark"), { textContent: text.slice(start, end) }));
+    position = end;
   }
-  div.replaceChildren(...parts, text.slice(at));
+  div.replaceChildren(...parts, text.slice(position));
 }
 
 // ── Where the passage stands ──
 
 /** For each text of a page the stretches of it that belong to what is wanted. */
-export function marksIn(texts, wanted) {
+export function marksIn(texts, passages) {
   const page = lettersOf(texts);
   const spans = texts.map(() => []);
-  for (const each of wanted) {
-    for (const [start, end] of stretches(page.letters, lettersOf([each]).letters)) {
-      for (let at = start; at < end; at += 1) add(spans[page.from[at][0]], page.from[at][1]);
+  for (const passage of passages) {
+    for (const [start, end] of stretches(page.letters, lettersOf([passage]).letters)) {
+      for (let position = start; position < end; position += 1) add(spans[page.from[position][0]], page.from[position][1]);
     }
   }
   return spans;
 }
 
-function add(spans, at) {
+function add(spans, position) {
   const open = spans.at(-1);
-  if (open && at >= open[0] && at <= open[1] + 1) open[1] = Math.max(open[1], at + 1);
-  else spans.push([at, at + 1]);
+  if (open && position >= open[0] && position <= open[1] + 1) open[1] = Math.max(open[1], position + 1);
+  else spans.push([position, position + 1]);
 }
 
 /** Letters and figures alone: breaks, hyphens and ligatures are the printer's. */
@@ -165,35 +165,35 @@ function lettersOf(texts) {
   let letters = "";
   const from = []; // which text each comes from, and where it stands in it
   texts.forEach((text, which) => {
-    let at = 0;
+    let position = 0;
     for (const sign of text) {
-      for (const each of sign.normalize("NFKC").toLowerCase()) {
-        if (!/[\p{L}\p{N}]/u.test(each)) continue;
-        letters += each;
-        for (let unit = 0; unit < each.length; unit += 1) from.push([which, at]);
+      for (const letter of sign.normalize("NFKC").toLowerCase()) {
+        if (!/[\p{L}\p{N}]/u.test(letter)) continue;
+        letters += letter;
+        for (let unit = 0; unit < letter.length; unit += 1) from.push([which, position]);
       }
-      at += sign.length;
+      position += sign.length;
     }
   });
   return { letters, from };
 }
 
 /** The whole of what is wanted where it stands in one piece, else its longest pieces. */
-function stretches(page, wanted) {
-  const whole = wanted ? page.indexOf(wanted) : -1;
-  if (whole >= 0) return [[whole, whole + wanted.length]];
-  const found = [];
-  let at = 0;
-  while (at + FEWEST_CHARS <= wanted.length) {
-    const start = page.indexOf(wanted.slice(at, at + FEWEST_CHARS));
+function stretches(page, passage) {
+  const whole = passage ? page.indexOf(passage) : -1;
+  if (whole >= 0) return [[whole, whole + passage.length]];
+  const pieces = [];
+  let position = 0;
+  while (position + FEWEST_CHARS <= passage.length) {
+    const start = page.indexOf(passage.slice(position, position + FEWEST_CHARS));
     if (start < 0) {
-      at += 1;
+      position += 1;
       continue;
     }
     let length = FEWEST_CHARS;
-    while (at + length < wanted.length && page[start + length] === wanted[at + length]) length += 1;
-    found.push([start, start + length]);
-    at += length;
+    while (position + length < passage.length && page[start + length] === passage[position + length]) length += 1;
+    pieces.push([start, start + length]);
+    position += length;
   }
-  return found.sort((a, b) => a[0] - b[0]);
+  return pieces.sort((a, b) => a[0] - b[0]);
 }

@@ -16,8 +16,8 @@ export function eventsAgain(url, lastId) {
   return read(fetch(url, { headers }));
 }
 
-async function* read(asked) {
-  const response = await asked;
+async function* read(request) {
+  const response = await request;
   if (!response.ok) throw Object.assign(new Error(await reasonOf(response)), { isRefusal: true });
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

@@ -48,11 +48,11 @@ export async function showMore(link) {
   turns.setAttribute("aria-live", "off");
   try {
     const page = await loadPage(link.href);
-    const more = [...page.getElementById("turns").children].filter((each) => isWanted(each, isEarlier));
+    const more = [...page.getElementById("turns").children].filter((turn) => isWanted(turn, isEarlier));
     const height = document.documentElement.scrollHeight;
-    link.parentElement.replaceWith(...more.map((each) => document.adoptNode(each)));
+    link.parentElement.replaceWith(...more.map((turn) => document.adoptNode(turn)));
     if (isEarlier) scrollBy({ top: document.documentElement.scrollHeight - height, behavior: "instant" });
-    readOn(more.filter((each) => "message" in each.dataset), isEarlier);
+    readOn(more.filter((turn) => "message" in turn.dataset), isEarlier);
     turns.removeAttribute("aria-live");
   } catch {
     location.href = link.href;
@@ -60,18 +60,18 @@ export async function showMore(link) {
 }
 
 /** The note about summaries stands once; the way on is that of the farther end. */
-function isWanted(each, isEarlier) {
-  if (each.matches(".without-script") || each.querySelector(isEarlier ? "[data-later]" : "[data-earlier]")) return false;
-  if (!each.matches(".kept")) return true;
-  const shown = turns.querySelector(".kept");
-  if (shown && !isEarlier) return false;
-  shown?.remove();
+function isWanted(turn, isEarlier) {
+  if (turn.matches(".without-script") || turn.querySelector(isEarlier ? "[data-later]" : "[data-earlier]")) return false;
+  if (!turn.matches(".kept")) return true;
+  const note = turns.querySelector(".kept");
+  if (note && !isEarlier) return false;
+  note?.remove();
   return true;
 }
 
 /** The keyboard goes on where the link was: at the turn that is nearest to those read before. */
 function readOn(messages, isEarlier) {
-  const count = messages.filter((each) => each.matches(".question")).length;
+  const count = messages.filter((turn) => turn.matches(".question")).length;
   const nearest = isEarlier ? messages.at(-1) : messages[0];
   nearest?.focus({ preventScroll: true });
   announce(`${count} ${isEarlier ? "earlier" : "later"} turn${count === 1 ? " is" : "s are"} shown.`);

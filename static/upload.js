@@ -4,10 +4,10 @@ import { csrfToken } from "./parts.js";
 /** Files as they were dropped; those of folders keep their path as their name. */
 export async function dropped(transfer) {
   const plain = [...transfer.files];
-  const entries = [...transfer.items].map((each) => each.webkitGetAsEntry?.());
-  if (!entries.some((each) => each?.isDirectory)) return plain;
-  const found = await Promise.all(entries.map((each) => filesIn(each)));
-  return found.flat();
+  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.());
+  if (!entries.some((entry) => entry?.isDirectory)) return plain;
+  const files = await Promise.all(entries.map((entry) => filesIn(entry)));
+  return files.flat();
 }
 
 async function filesIn(entry) {
@@ -16,11 +16,11 @@ async function filesIn(entry) {
     return [Object.assign(file, { path: entry.fullPath.replace(/^\//, "") })];
   }
   const reader = entry.createReader();
-  const found = [];
+  const files = [];
   for (;;) { // a folder is handed out in portions, until an empty one
     const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
-    if (!some.length) return found;
-    for (const each of some) if (!each.name.startsWith(".")) found.push(...(await filesIn(each)));
+    if (!some.length) return files;
+    for (const entry of some) if (!entry.name.startsWith(".")) files.push(...(await filesIn(entry)));
   }
 }
 
@@ -48,6 +48,6 @@ const failed = (reason) => ({ jobs: [], refused: [{ document: "", reason }] });
 function outcome(request) {
   const answer = request.response ?? {};
   if (request.status === 202) return { jobs: answer.jobs, refused: answer.refused ?? [] };
-  const errors = (answer.errors ?? []).map((each) => ({ document: each.field, reason: each.detail }));
+  const errors = (answer.errors ?? []).map((error) => ({ document: error.field, reason: error.detail }));
   return errors.length ? { jobs: [], refused: errors } : failed(answer.detail ?? `The server answered ${request.status}.`);
 }

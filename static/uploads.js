@@ -44,8 +44,8 @@ async function add(files) {
     jobs.push(await ended(job, (look) => tellReading(look, jobs.length, sent.jobs.length, began)));
     await showLibrary(); // what has been read can be asked about while the rest goes on
   }
-  const added = jobs.filter((each) => each.state === "done");
-  const refused = [...sent.refused, ...jobs.filter((each) => each.state !== "done").map(reason)];
+  const added = jobs.filter((job) => job.state === "done");
+  const refused = [...sent.refused, ...jobs.filter((job) => job.state !== "done").map(reason)];
   const words = added.length ? `${added.length === 1 ? added[0].document : `${added.length} files`} added to the library.` : "Nothing was added.";
   tell(words, refused, null);
   notice.querySelector("[data-added]").hidden = !added.length;
@@ -76,7 +76,7 @@ function tellReading({ name, done = 0, total = 0 }, read, count, began) {
 }
 
 const reason = (job) => ({ document: job.document, reason: (job.error ?? "It failed.").replace(`${job.document}: `, "") });
-const line = (each) => [each.document, each.reason].filter(Boolean).join(": ");
+const line = (file) => [file.document, file.reason].filter(Boolean).join(": ");
 
 /** `share` of the work is done; undefined: nobody knows how much, null: it is over. */
 function tell(words, refused = [], share = undefined) {
@@ -88,7 +88,7 @@ function tell(words, refused = [], share = undefined) {
   if (share === undefined) progress.removeAttribute("value");
   else progress.value = share ?? 1;
   notice.querySelector("ul").replaceChildren(
-    ...refused.map((each) => Object.assign(document.createElement("li"), { textContent: line(each) })),
+    ...refused.map((file) => Object.assign(document.createElement("li"), { textContent: line(file) })),
   );
 }
 

@@ -288,7 +288,7 @@ class Answering:
     ) -> Answer:
         answer = unchecked(draft, RegisteredNumbers(session, shown))
         sources = {source.number: source for source in session.sources(cited_numbers(answer.text))}
-        user = _said_by_user(session, draft)
+        user = _texts_of_user(session, draft)
         checked = check(answer.text, sources, embedder=self._checks.embedder, user=user)
         if answer.calls:
             return replace(answer, citations=checked.citations)
@@ -355,7 +355,7 @@ class Answering:
             completed = attribute(text, {s.number: s for s in shown})
             text = completed.text
             attributed = frozenset((c.number, c.start) for c in completed.citations if c.attributed)
-        user = _said_by_user(session, draft)
+        user = _texts_of_user(session, draft)
         checked = check(text, by_number, embedder=self._checks.embedder, user=user)
         sources = () if declined else tuple(by_number.values())
         notices = notices_beside(draft, text, sources, self._checks.embedder)
@@ -412,7 +412,7 @@ def _refuse_to_embed(texts: Sequence[str]) -> Matrix:
     raise ModelError("Words alone decide.")
 
 
-def _said_by_user(session: SessionTranscript, draft: "Draft") -> Iterator[str]:
+def _texts_of_user(session: SessionTranscript, draft: "Draft") -> Iterator[str]:
     """The question, as it was resolved and as it was asked, and the questions just before it.
 
     They are read when a figure stands in no source.

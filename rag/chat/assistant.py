@@ -89,7 +89,7 @@ class TurnLimits:
 
     question_chars: int = 20_000
     sources: int = 8
-    past_turns: int = 10
+    history_turns: int = 10
     answer_seconds: float = ENDLESS_SECONDS
 
     def check(self, question: str) -> None:
@@ -351,7 +351,7 @@ class Assistant:
 
         Of those before a message, or of the `past` that was sent along.
         """
-        most = 2 * self._limits.past_turns
+        most = 2 * self._limits.history_turns
         if past is None:
             messages = session.bare_messages(max(0, end - most), end)
         else:

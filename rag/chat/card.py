@@ -4,6 +4,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from rag.chat.decision import NOTHING, Lead, decide
@@ -22,7 +23,7 @@ from rag.chat.tool_loop import sent_tokens
 from rag.citations.comparison.parser import are_siblings, read, read_source, same_name
 from rag.citations.gate import JsonGate, calls_in_words, json_in_words
 from rag.citations.markers import as_it_stands, find_markers, keep_markers, neutralise
-from rag.errors import TooLarge, UnreadableReply
+from rag.errors import IndexAway, ModelError, TooLarge, UnreadableReply
 from rag.language.figures import read_figures
 from rag.language.names import Lexicon, typed_names
 from rag.language.sentences import cells_of
@@ -53,7 +54,7 @@ from rag.render.gate import in_words, sanitise
 from rag.seams import AnswerOptions, Embedder, ModelDelta, TokenCounter, WriteRequest
 from rag.tokens import count_tokens
 
-SAID = "The model said:"
+MODEL_ANSWER = "The model said:"
 
 
 def quoted(draft: Draft, card: Card, shown: Sequence[Source]) -> Answer:
@@ -94,7 +95,7 @@ def set_aside(answer: Answer, text: str, card: Card, reason: str) -> Answer:
 def quotation(text: str, reason: str) -> str:
     """What a model said, to stand below the passages."""
     lines = (f"> {line}".rstrip() for line in text.splitlines())
-    return "\n\n".join(["", f"**{SAID}** {reason}", "\n".join(lines)])
+    return "\n\n".join(["", f"**{MODEL_ANSWER}** {reason}", "\n".join(lines)])
 
 
 def all_cited(text: str, verdict: Verdict) -> tuple[Citation, ...]:
@@ -314,7 +315,7 @@ def _mention(mention: Mention) -> str:
 MOST_SHOWN = 6  # passages, the folded ones among them
 WEAK = 0.1  # relevance of the best, below which the search's word is taken that nothing answers
 NEAR = 0.4  # a sentence so near to the question by meaning may answer where the search is not sure
-FOUND = Confidence()
+SURE_OF_IT = Confidence()
 UNKNOWN_RELEVANCE = 0.5
 MOST_MENTIONS = 3
 Mentions = Callable[[str], Mention | None]
@@ -325,7 +326,7 @@ def card_of(
     embed: EmbedTexts,
     lexicon: Sequence[str] = (),
     mentions: Mentions = lambda _: None,
-    confidence: Confidence = FOUND,
+    confidence: Confidence = SURE_OF_IT,
 ) -> Card:
     """The card; without passages where nothing was found.
 
@@ -454,12 +455,18 @@ class CardWriter:
             self._statements.embed,
             names,
             lambda name: self._mentions(name, readable),
-            self._confidence(request.question, readable),
+            self._confidence_of(request.question, readable),
         )
         for paragraph in markdown_of(card):
             yield ModelDelta(text=paragraph)
         if card.passages:
             yield ModelDelta(card=card)
+
+    def _confidence_of(self, question: str, readable: Readable) -> Confidence:
+        """Nothing is said of it where a model or an index is away."""
+        with suppress(ModelError, IndexAway):
+            return self._confidence(question, readable)
+        return Confidence()
 
     def declined(self, text: str) -> bool:
         return says_declined(text)

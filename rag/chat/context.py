@@ -195,7 +195,7 @@ class MemoryRules:
     read_messages: int = 200  # the most that one turn reads of a transcript
     answer_tokens: int | None = None  # at most
     answer_limit: Callable[[], int | None] = lambda: None  # what is published of the model
-    told_window: Callable[[], int] | None = None  # without what refusals let guess
+    published_window: Callable[[], int] | None = None  # without what refusals let guess
     windows: Mapping[str, ModelWindow] = field(default_factory=dict)  # of others that may be picked
     tools: ToolOffer | None = None
     recall_tokens: int = 4_000  # of what is recalled, at most, in windows beyond `small_window`
@@ -304,7 +304,7 @@ class ContextBuilder:
         published = (
             session_window.published_tokens
             if session_window is not None
-            else self._rules.told_window
+            else self._rules.published_window
         )
         if is_again and state.window and published is not None:
             return min(state.window, published())
@@ -609,7 +609,7 @@ class ContextBuilder:
             beside="\n".join(summary.text for summary in state.summaries),
         )
         with recalled as paragraphs:
-            return put_back(context, paragraphs.text(), paragraphs.shown_turns, self._count)
+            return put_back(context, paragraphs.text(), paragraphs.turns, self._count)
 
 
 def _log(summary: Summary) -> None:

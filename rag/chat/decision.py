@@ -27,7 +27,7 @@ from rag.seams import Embedder
 
 SURE = 0.9  # likeness from which evidence is said
 NEAR, AHEAD = 0.7, 0.4  # or from which it is, so much nearer than all that says otherwise
-SEEN_TWICE = 0.6  # in place of NEAR where another document says the same
+NEAR_IN_TWO = 0.6  # in place of NEAR where another document says the same
 BESIDE_ITSELF = 0.1  # nearer than so, another case of the same document may be meant
 UNIT_WORDS = frozenset(map(stem, UNIT_SIGNS))  # "days" says nothing of what they are of
 BESIDE = 0.35  # less of it, and evidence may still deny what is said
@@ -93,7 +93,7 @@ def _sure(evidence: Sequence[SourceEvidence]) -> list[SourceEvidence]:
         denying = [best, *(other for other in rest if denies(best, other))]
         others = [other for other in rest if not _is_among(other, denying)]
         ahead = best.likeness - max((other.likeness for other in others), default=0.0)
-        least = SEEN_TWICE if any(_repeats(best, other) for other in rest) else NEAR
+        least = NEAR_IN_TWO if any(_repeats(best, other) for other in rest) else NEAR
         return [best] if best.likeness >= least and ahead >= AHEAD else []
     cases = [best]
     for other in (e for e in rest if best.likeness - e.likeness < BESIDE_ITSELF):

@@ -405,7 +405,7 @@ class EvidenceReader:
         if self.question.names and column is None and not self._holds(headed):
             return
         for row in filter(None, rows):
-            label, places = self._asked_of(header, row, column)
+            label, places = self._label_and_places(header, row, column)
             places = [place for place in places if self._may_be_end(label, header, place)]
             for place in places:
                 cell, head = row[place], header[place] if place < len(header) else ""
@@ -442,7 +442,7 @@ class EvidenceReader:
     def _names(self, cell: str) -> bool:
         return self._holds(self.names(cell))
 
-    def _asked_of(
+    def _label_and_places(
         self, header: Sequence[str], row: Sequence[str], column: int | tuple[int] | None
     ) -> tuple[str, list[int]]:
         """The label of a row, and the places of the cells that may be asked for."""

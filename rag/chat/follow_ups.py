@@ -37,7 +37,7 @@ ANSWER_CHARACTERS = 600  # of each answer that the model is shown
 MAX_QUERY_CHARACTERS = 400
 MAX_REPLY_TOKENS = 200
 _COMMON = STOP_WORDS | QUESTION_WORDS
-NAMED_SOURCE = re.compile(
+SOURCE_REFERENCE = re.compile(
     rf"\b(?:{phrases('named_sources')})\s+(?:n[or°]\.?\s*|#)?([1-9]\d{{0,4}})\b", re.IGNORECASE
 )
 INSTRUCTIONS = """\
@@ -257,7 +257,7 @@ def _is_sound(rewritten: str, question: str) -> bool:
 
 def source_numbers(question: str) -> tuple[int, ...]:
     """Numbers of sources that a question names, such as "[3]", "[1, 2]", "[2-4]", "source 3"."""
-    named = [int(match[1]) for match in NAMED_SOURCE.finditer(question)]
+    named = [int(match[1]) for match in SOURCE_REFERENCE.finditer(question)]
     return tuple(dict.fromkeys([*cited_numbers(question), *named]))
 
 

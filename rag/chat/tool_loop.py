@@ -36,7 +36,7 @@ from rag.seams import (
 
 MAX_ARGUMENT_CHARACTERS = 20_000
 MAX_TEXT_CHARACTERS = 1_000  # of one argument
-SHOWN_CHARACTERS = 120  # of what came, in an error
+LONGEST_QUOTE = 120  # of what came, in an error
 
 # Names that models use besides for the same.
 ALIASES: Mapping[str, str] = {
@@ -170,7 +170,7 @@ def _checked_text(name: str, value: str) -> str:
 
 
 def _clipped(text: str) -> str:
-    return repr(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…")
+    return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…")
 
 
 MAX_HITS = 20
@@ -343,9 +343,9 @@ def _beginning(text: str) -> str:
     return text if len(text) <= SNIPPET_CHARACTERS else text[:SNIPPET_CHARACTERS] + "…"
 
 
-SHOWN_ARGUMENTS = 500  # characters, in the event for people
+LONGEST_ARGUMENTS = 500  # characters, in the event for people
 NO_MORE_CALLS = "\n\n(No further tool calls are possible. Answer now with what you have.)"
-FOUND = "\n\nFound since:\n"
+RESULTS_HEADING = "\n\nFound since:\n"
 AGAIN = "Error: you made this very call before; its result stands above. Answer with it."
 NO_ROOM = "Error: there is no room for this result. Answer with what you have."
 TOO_MANY = "Error: too many calls at once; at most {} are made. Call again if you still need it."
@@ -438,14 +438,14 @@ class Conversation:
 
     def offer_more(self) -> bool:
         """Have the tools that wait told of from now on, if there are any."""
-        waited, self._offered = self._offered, self._request.every_tool
+        waited, self._offered = self._offered, self._request.all_tools
         return waited != self._offered
 
     def ask_for_the_answer(self) -> Iterator[ModelDelta]:
         """The last call; a model that still writes calls has no answer to give."""
         reply = Reply()
         yield from self.ask(reply, with_tools=False)
-        names = [spec.name for spec in self._request.every_tool]
+        names = [spec.name for spec in self._request.all_tools]
         if reply.calls or not reply.text.strip() or calls_in(reply.text, names):
             raise ModelInterrupted(
                 f"{self._writer.name} kept calling tools and wrote no answer. Ask again."
@@ -476,7 +476,7 @@ class Conversation:
             self._made.add((call.name, call.arguments))
             result = self._tools.run(call)
             self._put(call, result.content, waiting)
-            yield ToolUsed(call.name, call.arguments[:SHOWN_ARGUMENTS], result.outcome)
+            yield ToolUsed(call.name, call.arguments[:LONGEST_ARGUMENTS], result.outcome)
 
     def _put(self, call: ToolCall, content: str, waiting: Sequence[ToolCall]) -> None:
         """As much of a result as fits; calls that still wait get their share of the room."""
@@ -495,7 +495,7 @@ class Conversation:
         results = [
             message.content for message in self._messages[start:] if message.role is Role.TOOL
         ]
-        results_text = FOUND + "\n\n".join(results) if results else ""
+        results_text = RESULTS_HEADING + "\n\n".join(results) if results else ""
         question = self._messages[start]
         self._messages[start:] = [replace(question, content=question.content + results_text)]
         if self._left() >= 0:
@@ -611,7 +611,7 @@ class ToolRoom:
 
         Where the request offers no tool, there is none to be called.
         """
-        if not request.every_tool:
+        if not request.all_tools:
             yield from writer.write(request)
             return
         limits = RoundLimits(input_tokens=self.budget(session).input_tokens, count=self.count)

@@ -8,8 +8,8 @@ from typing import Any
 from rag.citations.grammar import FOREIGN
 from rag.citations.markers import Rewriter, cited_numbers, find_markers, neutralise
 from rag.errors import UnreadableReply
-from rag.language.lazy_patterns import memoised, regex
-from rag.language.words import any_pattern, read_lists
+from rag.language.lazy_patterns import regex
+from rag.language.words import any_pattern, memoised, read_lists
 from rag.records import ToolCall
 
 

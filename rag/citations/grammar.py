@@ -32,28 +32,28 @@ MAX_CODE = 500  # characters between a backtick and the one that closes it, on t
 MAX_MATH = 300
 _LOOK_BACK = 80
 
-_TOLD = {name: any_pattern(told) for name, told in read_lists("citing").items()}
+_WORDINGS = {name: any_pattern(spellings) for name, spellings in read_lists("citing").items()}
 _B = rf"[{BLANKS}{INVISIBLE}]*+"
 _S = rf"[{BLANKS}]?"
 _DIGIT = r"\d"  # of any script
 _NUMBER = rf"(?![{ZEROS}])\d(?:[{INVISIBLE}]*+{_DIGIT})*+"
 _DASH = (
     rf"(?:--?|[‐‑‒–—―−－~〜～…至到]|\.{{2,3}}|"
-    rf"(?<=[{BLANKS}])(?:{_TOLD['through']})(?=[{BLANKS}]))"
+    rf"(?<=[{BLANKS}])(?:{_WORDINGS['through']})(?=[{BLANKS}]))"
 )
-_SOURCE = f"(?:{_TOLD['sources']})"
-_WORDS = f"(?:{_SOURCE}|{_TOLD['retrieved']})"
+_SOURCE = f"(?:{_WORDINGS['sources']})"
+_WORDS = f"(?:{_SOURCE}|{_WORDINGS['retrieved']})"
 _BREAK = rf"{_B}(?:\r?\n|&nbsp;)?{_B}"
-_CONNECTS = rf"(?:[ _-]?(?:{_TOLD['called']})(?![^\W\d_]))?{_BREAK}[.:：#=_-]?{_B}[#№@]?[\"']?"
-_SEE = rf"(?:(?:{_TOLD['see']})(?:[{BLANKS}](?:{_TOLD['also']}))?:?)"
+_CONNECTS = rf"(?:[ _-]?(?:{_WORDINGS['called']})(?![^\W\d_]))?{_BREAK}[.:：#=_-]?{_B}[#№@]?[\"']?"
+_SEE = rf"(?:(?:{_WORDINGS['see']})(?:[{BLANKS}](?:{_WORDINGS['also']}))?:?)"
 _PREFIX = (
     rf"(?:(?=\D)(?:{_SEE}{_B})?+"  # nearly always a figure follows at once
     rf"(?:@?{_WORDS}{_CONNECTS}|(?:n(?:[or]\.|[°º])|[sn]|[#^№@†*→]){_B})?+)?+"
 )
 _RANGE = rf"(?P<range>{_NUMBER}(?:{_B}{_DASH}{_B}(?:[s#@])?{_NUMBER})?+)"
-_PART = f"(?:{_TOLD['parts']})"
+_PART = f"(?:{_WORDINGS['parts']})"
 _LONG = r"[^\W\d_]{2}|[\"“„'‘«]"  # a title begins
-_MONTH = f"(?:{_TOLD['months']})"
+_MONTH = f"(?:{_WORDINGS['months']})"
 
 
 def _item(rest: str) -> str:
@@ -76,8 +76,8 @@ def _item(rest: str) -> str:
 
 # A short word between two numbers joins them in any language; `2 x 4` and `3 of 5` are no lists.
 _JOINS = (
-    rf"(?!(?:{_TOLD['no_list']}|{_PART}|{_MONTH})(?:\b|\d))"
-    rf"(?:[^\W\d_]{{1,3}}|{_TOLD['lists']})"
+    rf"(?!(?:{_WORDINGS['no_list']}|{_PART}|{_MONTH})(?:\b|\d))"
+    rf"(?:[^\W\d_]{{1,3}}|{_WORDINGS['lists']})"
 )
 _BETWEEN = (
     rf"{_BREAK}(?:(?:[,，、،;；؛]|&(?:amp;)?){_BREAK}(?:{_JOINS}[{BLANKS}])?|"
@@ -103,11 +103,11 @@ _TARGET = (
 _AND = rf"(?<=[{BLANKS}])(?:{phrases('ands')}|{phrases('ors')}|&)(?=[{BLANKS}])"
 _SEPARATOR = rf"{_B}(?:[,，、;；]|(?:,[{BLANKS}])?{_AND})?{_B}"
 _HIGH = rf"{_B}(?P<raised>[{SUPERSCRIPT}]++(?:[,˒⸴⁻–][{SUPERSCRIPT}]++)*+){_B}"
-_NAMED = rf"(?:(?:{_SEE}{_B})?{_WORDS}{_CONNECTS}|{_SEE})"
-_DOUBLE = rf"\[(?:{_B}(?:{_NAMED}{_B})?{_ROW}{_B}|{_HIGH})\]"
+_SOURCE_CUE = rf"(?:(?:{_SEE}{_B})?{_WORDS}{_CONNECTS}|{_SEE})"
+_DOUBLE = rf"\[(?:{_B}(?:{_SOURCE_CUE}{_B})?{_ROW}{_B}|{_HIGH})\]"
 _EITHER = rf"(?:{_ROW}|(?P<figure>{_INNER}))"
 _PARENTHESES = (
-    rf"[(（]{_B}(?:(?:{_NAMED}|{_TOLD['introduces']}){_B})?"
+    rf"[(（]{_B}(?:(?:{_SOURCE_CUE}|{_WORDINGS['introduces']}){_B})?"
     rf"(?:{_ROW}|{_DOUBLE}|{_HIGH}|(?={_WORDS}){_IN_ROUND}){_B}[)）]"
 )
 _ENTITY = rf"&(?:\#0*91|\#x0*5b|lbrack|lsqb);{_INNER}&(?:\#0*93|\#x0*5d|rbrack|rsqb);"
@@ -189,17 +189,17 @@ def around(char: str) -> "regex.Pattern[str] | None":
 
 # Between two markers: all that is between their numbers is cited.
 SPAN = _compiled(
-    rf"(?:[-‐‑–—−]|{_B}(?<=[{BLANKS}])(?:{_TOLD['through']})(?=[{BLANKS}]){_B})(?=[{re.escape(OPENING)}\\])"
+    rf"(?:[-‐‑–—−]|{_B}(?<=[{BLANKS}])(?:{_WORDINGS['through']})(?=[{BLANKS}]){_B})(?=[{re.escape(OPENING)}\\])"
 )
 TITLED = re.compile(r"\d\.[ \u00a0]+[^\W\d_]")
 AWAY = re.compile(r"://|^www\.|^mailto:|/|\.\w")  # a link's target that is a place of its own
 # In prose: "according to source 7, …", and "Source 7 says …".
-_SPOKEN = rf"(?P<word>{_TOLD['spoken']})[{BLANKS}](?:no\.[ ])?"
+_SPOKEN = rf"(?P<word>{_WORDINGS['spoken']})[{BLANKS}](?:no\.[ ])?"
 _NUMBERS = rf"(?:(?<=s[ ]|n[ ]){_RANGE}(?:{_BETWEEN}{_RANGE})*+|{_RANGE})"
 INTRODUCED = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[^\w%°.,]|[.,][^\w])")
 REPORTING = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[{BLANKS}](?:{phrases('reports')})[\s,.:;])")
 INTRODUCES = _compile_ending(
-    rf"\b(?:{phrases('introduces')}|{_TOLD['see']}|{phrases('ands')})[ ]"
+    rf"\b(?:{phrases('introduces')}|{_WORDINGS['see']}|{phrases('ands')})[ ]"
     rf"(?:(?:{phrases('articles')}) )?",
     regex.IGNORECASE,
 )

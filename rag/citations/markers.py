@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rag.citations import grammar
 from rag.citations.grammar import FIGURE, Marker, MarkerGroup, Scanner
-from rag.language.lazy_patterns import memoised, regex
-from rag.language.words import phrases
+from rag.language.lazy_patterns import regex
+from rag.language.words import memoised, phrases
 
 if TYPE_CHECKING:
     import regex

@@ -92,7 +92,7 @@ _EDGE = re.compile(  # of a block; a fence that nothing follows may begin or end
     r"|^[ \t]*(?P<fence>```+|~~~+)(?P<label>[^\n]*)$",
     re.MULTILINE,
 )
-_ASKED = re.compile(r"(?:user_?)?(?:query|question|input|message)", re.IGNORECASE)  # a tag's name
+_QUESTION_TAG = re.compile(r"(?:user_?)?(?:query|question|input|message)", re.IGNORECASE)
 _ID = re.compile(r"""\b(?:id|index|number)\s*=\s*["']?(\d{1,4})\b""")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _LABEL = re.compile(r"[^\n]{1,60}[:：]\s*$|#{1,6} [^\n]*$|-{3,}$")
@@ -122,7 +122,9 @@ def unwrapped(text: str) -> Wrapped:
     context = "\n".join(text[first.start() : last.end()] for first, last in blocks)
     ids = [*map(int, _ID.findall(context)), *cited_numbers(context)]
     highest = max((id_ for id_ in ids if id_ <= HIGHEST_ID), default=0)
-    tagged = [text[a.end() : b.start()].strip() for name, a, b in pairs if _ASKED.fullmatch(name)]
+    tagged = [
+        text[a.end() : b.start()].strip() for tag, a, b in pairs if _QUESTION_TAG.fullmatch(tag)
+    ]
     behind, before = text[blocks[-1][1].end() :], text[: blocks[0][0].start()]
     questions = [*filter(None, tagged)][-1:] or [_without_labels(behind) or _without_labels(before)]
     return Wrapped(questions[0] if content_words(questions[0]) else text, highest)
@@ -160,6 +162,7 @@ _THOUGHTS = re.compile(
 )
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?:\s+\"[^\"]*\")?\)")
 _FIGURE = re.compile(r"(?<![\w.,\[])\d[\d.,]*(?![\w\]])")
+_NUMBERS = re.compile(r"\[\d+\]")  # of an answer in letters
 _URL = re.compile(r"https?://\S+")
 
 
@@ -173,11 +176,17 @@ class Fingerprint:
 
 
 def stored_keys(user: str, question: str, answer: str) -> frozenset[str]:
-    """What an answer of ours is remembered by: whole, by its head, and with its question."""
+    """What an answer of ours is remembered by: whole, by its head, and with its question.
+
+    Some clients send it back without any of its numbers: it is known so as well, but weakly.
+    """
     whole = "".join(_lines(_cleaned(answer)))
     if not whole:
         return frozenset()
-    keys = {_key(user, "whole", whole), _key(user, "pair", whole, _question_letters(question))}
+    keys = set[str]()
+    for letters in (whole, _NUMBERS.sub("", whole)):
+        keys.add(_key(user, "whole", letters))
+        keys.add(_key(user, "pair", letters, _question_letters(question)))
     return frozenset(
         keys | ({_key(user, "head", _uncut_beginning(whole))} if len(whole) > HEAD else set())
     )

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from rag.citations.grammar import Marker
 from rag.citations.markers import find_markers
-from rag.language.lazy_patterns import memoised, re
+from rag.language.lazy_patterns import re
 from rag.language.sentences import CELL, ENTRY, LineKind, Span, leads_in, read_sentences, trimmed
-from rag.language.words import phrases
+from rag.language.words import memoised, phrases
 
 
 @dataclass(frozen=True, slots=True)

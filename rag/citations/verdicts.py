@@ -567,7 +567,7 @@ def _place(text: str, statement: Statement, number: int) -> tuple[int, str]:
 
 LOOKED_UP = 40  # statements of one text for which the library is searched
 LONGEST_LOOKED_UP = 600  # characters of one that are searched for
-FOUND_EACH = 3
+HITS_OF_A_CLAIM = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -608,12 +608,12 @@ def _looked_up(text: str, retriever: Retriever, readable: Readable) -> dict[int,
     statements = [statement for statement in read_statements(text) if statement.states]
     for statement in statements[:LOOKED_UP]:
         claim = text[statement.start : statement.end][:LONGEST_LOOKED_UP]
-        for hit in retriever.search(claim, readable, limit=FOUND_EACH):
+        for hit in retriever.search(claim, readable, limit=HITS_OF_A_CLAIM):
             hits.setdefault(hit.chunk.id, hit)
     return {number: as_source(hit, number) for number, hit in enumerate(hits.values(), start=1)}
 
 
-def given_sources(texts: Iterable[tuple[int, str, str]]) -> dict[int, Source]:
+def sources_from_texts(texts: Iterable[tuple[int, str, str]]) -> dict[int, Source]:
     """Sources by number, of texts that somebody brings along: number, text and title."""
     return {
         number: brought_source(

@@ -80,7 +80,7 @@ def _database(settings: Settings) -> str:
 
 def _check_tables(settings: Settings) -> str:
     from rag.operations import documents_of, read_manifest, tables_without_rows
-    from rag.wiring.components import kept_places, open_tables
+    from rag.wiring.components import file_places, open_tables
     from rag.wiring.stores import open_database
 
     tables, before = (
@@ -88,7 +88,7 @@ def _check_tables(settings: Settings) -> str:
         read_manifest(settings.data_dir),
     )
     rows = before.rows if before else {}
-    lost = tables_without_rows(tables, kept_places(settings), rows, reads=True)
+    lost = tables_without_rows(tables, file_places(settings), rows, reads=True)
     if lost:
         lacking = documents_of(tables, lost)
         raise StorageFailed(

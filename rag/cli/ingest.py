@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FILES_AHEAD = 8  # handed over before the first of them is waited for
 POLL_SECONDS = 0.3
-NAMED = 5
+FILES_LISTED = 5
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ def reread(settings: Settings, *, console: Console, whole: bool = False) -> Inge
         files = list(stored_files(store, documents))
         _follow(application.ingestion.ingest(files), counts, len(files), console)
     if unkept := {document.name for document in documents} - {file.name for file in files}:
-        named = ", ".join(sorted(unkept)[:NAMED])
+        named = ", ".join(sorted(unkept)[:FILES_LISTED])
         console.print(
             f"{len(unkept)} documents have no kept file ({named}): their text stays as it is. "
             "Ingest those again."

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 POLL_SECONDS = 0.3
-NAMED = 5  # files, of each kind
+FILES_LISTED = 5  # files, of each kind
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 globs = {"multiple": True, "metavar": "GLOB"}
 
@@ -240,9 +240,9 @@ def _is_well(status: "SourceStatus") -> bool:
 def _show_statuses(statuses: "Sequence[SourceStatus]", *, as_json: bool) -> None:
     """For programs in the shape of the API."""
     if as_json:
-        from rag.web.api.sources import shown_source
+        from rag.web.api.sources import describe_source
 
-        shown = [shown_source(status).as_json() for status in statuses]
+        shown = [describe_source(status).as_json() for status in statuses]
         click.echo(json.dumps(shown, ensure_ascii=False))
         return
     for status in statuses:
@@ -273,10 +273,12 @@ def _lines(status: "SourceStatus") -> Iterator[str]:
     if status.reason:
         yield f"    {status.reason}"
     if status.pending_count:
-        named = ", ".join(status.pending[:NAMED]) + " …" * (status.pending_count > NAMED)
+        named = ", ".join(status.pending[:FILES_LISTED]) + " …" * (
+            status.pending_count > FILES_LISTED
+        )
         yield f"    Not there any more: {named}"
         yield f"    Say yes or no: groundnote source confirm {entry.id}, or decline"
-    for file in status.failures[:NAMED]:
+    for file in status.failures[:FILES_LISTED]:
         yield f"    {file.reason}"
     if status.undo_count:
         what = f"{status.undo_count:,} removed documents can be had back"

@@ -86,12 +86,16 @@ def keep(settings: "Settings", session_id: str, named: str = "") -> Path:
     if path.exists():
         raise UserError(f"{path} is there already. Name another file: /keep FILE.")
     url = running_server(settings.data_dir)
-    script = RemoteServer(url).script_of(session_id) if url else _kept_here(settings, session_id)
+    script = (
+        RemoteServer(url).script_of(session_id)
+        if url
+        else _stored_conversation(settings, session_id)
+    )
     path.write_text(json.dumps(script, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
 
 
-def _kept_here(settings: "Settings", session_id: str) -> dict[str, Any]:
+def _stored_conversation(settings: "Settings", session_id: str) -> dict[str, Any]:
     from rag.render.export import as_conversation
     from rag.sessions.store import SqlConversationStore
     from rag.wiring.stores import open_database

@@ -64,7 +64,7 @@ def _spec(globs: Sequence[str]) -> GitIgnoreSpec:
 
 # ── A folder of this machine, or of a share that it has mounted ───────────────────────────────────
 
-SETTLED_SECONDS = 1.0  # a file that was touched since may still be being written to
+WRITING_SECONDS = 1.0  # a file that was touched since may still be being written to
 CERTAIN_SECONDS = 2.0  # the coarsest clocks of file systems: two versions may have one time
 DIGEST_CHARS = 8
 ATTEMPTS = 3  # at a folder that changes while it is listed
@@ -234,7 +234,7 @@ def mark_of(status: os.stat_result, moment: float) -> tuple[str, bool]:
     """
     newest = max(status.st_mtime, status.st_ctime)
     age = moment - newest
-    is_settled = not 0 <= age < SETTLED_SECONDS
+    is_settled = not 0 <= age < WRITING_SECONDS
     if age < CERTAIN_SECONDS:  # also of a time to come
         return "", is_settled
     return f"{status.st_mtime_ns}-{status.st_ctime_ns}-{status.st_size}", is_settled

@@ -47,7 +47,7 @@ SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)(?:://|::)")
 OF_THE_WEB = ("http", "https", "git+https")
 LONGEST_ADDRESS = 2_000
 LOGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s]*)@")
-NAMED_PASSWORD = re.compile(r"\{([A-Za-z][\w-]{0,59})\}")  # of the settings
+PASSWORD_NAME = re.compile(r"\{([A-Za-z][\w-]{0,59})\}")  # of the settings
 SEALED = re.compile(r"\{sealed\.([\w=-]+)\}")  # with the installation's key
 BLANK_IN_LOGIN = re.compile(r"://[^/?#]* [^/?#]*@")
 IN_BRACKETS = re.compile(r"\[[^\]/]*\]")  # an address of IPv6
@@ -167,8 +167,8 @@ def folder_of(address: str) -> Path:
 
 def masked(address: str) -> str:
     """An address, or a text with some, without the passwords and tokens that it may hold."""
-    shown = LOGIN.sub(_shown_login, address)
-    return _with_secrets(shown, lambda value: value if NAMED_PASSWORD.fullmatch(value) else "…")
+    shown = LOGIN.sub(_without_password, address)
+    return _with_secrets(shown, lambda value: value if PASSWORD_NAME.fullmatch(value) else "…")
 
 
 def _with_secrets(address: str, change: Callable[[str], str]) -> str:
@@ -189,10 +189,10 @@ def _is_secret(parameter: str) -> bool:
     return is_named or bool(LOGIN.search(plain) or RANDOM.search(value))
 
 
-def _shown_login(match: re.Match[str]) -> str:
+def _without_password(match: re.Match[str]) -> str:
     scheme, login = match[1], match[2]
     secret = password_in(match[0])
-    if not secret or NAMED_PASSWORD.fullmatch(secret):
+    if not secret or PASSWORD_NAME.fullmatch(secret):
         return match[0]
     return f"{scheme}://{login.removesuffix(secret)}…@"
 
@@ -208,7 +208,7 @@ def password_in(address: str) -> str:
 
 def password_named(address: str) -> str:
     """The name in `https://ada:{wiki}@host/`, of a password that the settings hold."""
-    match = NAMED_PASSWORD.fullmatch(password_in(address))
+    match = PASSWORD_NAME.fullmatch(password_in(address))
     return match[1] if match else ""
 
 
@@ -219,7 +219,7 @@ def passwords_in_query(address: str) -> list[str]:
     names: list[str] = []
 
     def note(value: str) -> str:
-        if match := NAMED_PASSWORD.fullmatch(value):
+        if match := PASSWORD_NAME.fullmatch(value):
             names.append(match[1])
         return value
 
@@ -336,7 +336,7 @@ def _sealed_around(value: str, box: SecretBox) -> str:
 
 
 def _sealed(value: str, box: SecretBox) -> str:
-    is_named = not value or NAMED_PASSWORD.fullmatch(value) or SEALED.fullmatch(value)
+    is_named = not value or PASSWORD_NAME.fullmatch(value) or SEALED.fullmatch(value)
     return value if is_named else f"{{sealed.{box.close(value)}}}"
 
 
@@ -421,7 +421,7 @@ def with_password(address: str, passwords: Mapping[str, SecretStr]) -> str:
         return quote(passwords[name].get_secret_value(), safe="")
 
     def put_in(value: str) -> str:
-        named = NAMED_PASSWORD.fullmatch(value)
+        named = PASSWORD_NAME.fullmatch(value)
         return secret_of(named[1]) if named else value
 
     with_query = address

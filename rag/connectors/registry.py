@@ -30,7 +30,7 @@ from rag.settings import SourceSettings
 
 SHORTEST_SECONDS = 60
 WATCHED_SECONDS = 3600  # between two looks at a folder that is watched: a change may be missed
-NAMED = 100  # files that are told by name
+FILES_LISTED = 100  # files that are told by name
 NO_SYNC = LastSync("done")
 Submit = Callable[[DocumentSource], object]  # queues a sync
 
@@ -218,9 +218,9 @@ class SourceRegistry:
             *_standing(source, sync),
             sync.done if sync.is_unfinished else 0,
             sync.total if sync.is_unfinished else 0,
-            tuple(row.name for row in pending[:NAMED]),
+            tuple(row.name for row in pending[:FILES_LISTED]),
             len(pending),
-            tuple(self.table.failed(source.id, NAMED)),
+            tuple(self.table.failed(source.id, FILES_LISTED)),
             len(rows),
             removed_at + self._grace if removed_at else None,
         )

@@ -286,7 +286,7 @@ def _renamed(
     return files
 
 
-ASKED = Lane(2, waiting=8, what="originals")  # at once: each looks through a source
+ORIGINALS_LANE = Lane(2, waiting=8, what="originals")  # at once: each looks through a source
 LOOK_SECONDS = 30.0  # for one of its files
 SOON = timedelta(minutes=1)  # a file that was being written to is looked at again
 
@@ -346,7 +346,7 @@ class Syncs:
         whole = self._opened(source)
         # Without a folder: a sync may be under way.
         options = replace(self._options(parts, source), aside=None, secrets=whole.secrets)
-        with ASKED.place(), closing(open_source(whole.address, options)) as opened:
+        with ORIGINALS_LANE.place(), closing(open_source(whole.address, options)) as opened:
             data = opened.read(_find_listed(opened, source, row, whole))
         if sha256(data).hexdigest() != document.content_hash:
             raise Conflict(
@@ -360,7 +360,7 @@ class Syncs:
             self._check(source)
             whole = self._opened(source)
             options = replace(self._options(parts, source), secrets=whole.secrets)
-            with closing(open_source(whole.address, options)) as opened, _kept_if_left(opened):
+            with closing(open_source(whole.address, options)) as opened, _resuming_if_left(opened):
                 return sync(parts, source, opened, report, partial(self._check, source))
         except IndexAway:
             raise  # it comes back, and the job is done again
@@ -412,7 +412,7 @@ class Syncs:
 
 
 @contextmanager
-def _kept_if_left(opened: Connector) -> Iterator[None]:
+def _resuming_if_left(opened: Connector) -> Iterator[None]:
     """Where a job is to be done again, for whatever reason, it goes on where it was."""
     try:
         yield

@@ -194,7 +194,7 @@ LIKENESS: tuple[Callable[[str], str], ...] = (
 # ── One look at a source: what all steps of a sync share ──────────────────────────────────────────
 
 ASK_SECONDS = 2.0
-HELD_BYTES = 64 * 1024 * 1024  # of files that were read to see what they are
+MOST_CONTENT_BYTES = 64 * 1024 * 1024  # of files that were read to see what they are
 Report = Callable[[int, int], None]  # files done, of how many; raises what ends the sync
 MayRead = Callable[[], None]  # whether the source may be read now; raises Forbidden
 
@@ -314,7 +314,7 @@ class SyncRun:
             except UserError:
                 continue
             results[file.name] = hashlib.sha256(data).hexdigest()
-            if self._content_bytes + len(data) <= HELD_BYTES:
+            if self._content_bytes + len(data) <= MOST_CONTENT_BYTES:
                 self._contents[file.name] = data
                 self._content_bytes += len(data)
         return results
@@ -334,7 +334,7 @@ class SyncRun:
 
 # ── Files of a source on their way into the library, each noted once it is stored ─────────────────
 
-NOTED_FILES, NOTED_SECONDS = 200, 0.5  # at the latest, what was read is noted
+WRITE_FILES, WRITE_SECONDS = 200, 0.5  # at the latest, what was read is noted
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,7 +406,7 @@ class Transfer:
         self._total = len(self._open)
         self._unnoted: list[PendingFile] = []  # are stored
         self._refused: list[SourceFile] = []
-        self._noted_at = time.monotonic()
+        self._written_at = time.monotonic()
         self._error: Exception | None = None
 
     def bring(self, report: Report) -> None:
@@ -488,13 +488,13 @@ class Transfer:
         self._refused.append(replace(refused, standing=Standing.LISTED))
 
     def _is_time(self) -> bool:
-        is_late = time.monotonic() - self._noted_at > NOTED_SECONDS
-        return is_late or len(self._unnoted) >= NOTED_FILES
+        is_late = time.monotonic() - self._written_at > WRITE_SECONDS
+        return is_late or len(self._unnoted) >= WRITE_FILES
 
     def _note(self) -> None:
         stored, self._unnoted = self._unnoted, []
         refused, self._refused = self._refused, []
-        self._noted_at = time.monotonic()
+        self._written_at = time.monotonic()
         contents = self._look.parts.table.contents(file.row.document_id for file in stored)
         rows = [
             _row_after_transfer(file, contents[file.row.document_id])

@@ -19,7 +19,7 @@ from rag.errors import Unreadable
 from rag.records import ParsedDocument
 
 PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
-KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "VIRTUAL_ENV")  # no key, no setting
+PASSED_VARIABLES = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "VIRTUAL_ENV")  # no key, no setting
 SPARE_SECONDS = 0.3  # how long a file waits for a busy process before another is started
 PATIENCE = 10  # wall time allowed, in multiples of the processor time: the machine may be busy
 
@@ -174,7 +174,7 @@ def _reason(code: int, limits: LoadLimits, took_too_long: bool) -> str:
 
 def _start(module: str, limits: LoadLimits, folder: str) -> subprocess.Popen[bytes]:
     paths = [PACKAGE_PARENT, *(path for path in sys.path if path.endswith("site-packages"))]
-    variables = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    variables = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
     process = subprocess.Popen(
         [sys.executable, "-m", module],
         stdin=subprocess.PIPE,

@@ -89,7 +89,7 @@ class FileReader:
             if self.right(file.owner, file.collection_id) < Right.ADD:
                 raise NotFound(f"{file.name}: its collection is not there any more, or not yours.")
             content_hash = hashlib.sha256(data).hexdigest()
-            document = self._known_document(file)
+            document = self._existing_document(file)
             if document is None and file.has_arrived:
                 return Progress(file.name, Stage.UNCHANGED)
             if document is None:
@@ -109,7 +109,7 @@ class FileReader:
                 self._store.note_refusal(file.document_id, str(error))
             return _failed(file.name, error)
 
-    def _known_document(self, file: IncomingFile) -> ExistingDocument | None:
+    def _existing_document(self, file: IncomingFile) -> ExistingDocument | None:
         """Return the stored document to replace, or None.
 
         Raises Conflict where another document than the intended one has the file's name.

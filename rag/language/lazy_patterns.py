@@ -5,8 +5,8 @@ fifth of the time until then.
 """
 
 from collections.abc import Callable
-from functools import lru_cache, partial, wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ class _LazyModule:
         return _LazyPattern(partial(self._module.compile, pattern, flags))
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._module, name)
+        member = getattr(self._module, name)
+        setattr(self, name, member)  # found by itself from now on
+        return member
 
 
 if not TYPE_CHECKING:
@@ -58,20 +60,4 @@ def compile_all() -> None:
     _waiting.clear()
 
 
-Read = TypeVar("Read")
-MOST = 2048  # texts
-LONGEST = 8_000  # characters: what is longer is read again
-
-
-def memoised(read: Callable[[str], Read]) -> Callable[[str], Read]:
-    """For functions of a text alone, whose results nobody changes."""
-    cached = lru_cache(MOST)(read)
-
-    @wraps(read)
-    def read_once(text: str) -> Read:
-        return cached(text) if len(text) <= LONGEST else read(text)
-
-    return read_once
-
-
-__all__ = ["compile_all", "memoised", "re", "regex"]
+__all__ = ["compile_all", "re", "regex"]

@@ -15,8 +15,7 @@ from typing import Any
 
 import regex
 
-from rag.language.lazy_patterns import memoised
-from rag.language.words import read_lists, words
+from rag.language.words import memoised, read_lists, words
 
 _WORDS = {name: words(listed) for name, listed in read_lists("names").items()}
 VARIANTS = _WORDS["variants"]  # what tells a model from its siblings
@@ -300,7 +299,7 @@ def identifiers(text: str) -> list[Identifier]:
     return list(results.values())
 
 
-def asked_identifiers(question: str) -> list[list[Identifier]]:
+def identifiers_of_question(question: str) -> list[list[Identifier]]:
     """Those of a question: for each, what it may be meant for, the longest first.
 
     A question writes `KH 2319 K` with blanks, and a German one ties the code to a word:

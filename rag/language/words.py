@@ -7,14 +7,14 @@ import re
 import tomllib
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, lru_cache, wraps
 from importlib.resources import files
 from itertools import pairwise
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 LISTS = files("rag.language") / "languages"
 
@@ -199,8 +199,23 @@ _RULES = {language.code: language.stemmer for language in LANGUAGES}
 _stemmers: dict[str, Any] = {}
 _turn = Lock()
 REMEMBERED = 50_000  # words: a search reads the same ones in chunk after chunk
-_TOLD_APART = 1  # by so many function words more, a text is taken for a language
+_LEAST_LEAD = 1  # by so many function words more, a text is taken for a language
 _SURE = 2  # … whatever stands around it
+
+Read = TypeVar("Read")
+MOST_TEXTS = 2048
+LONGEST = 8_000  # characters: what is longer is read again
+
+
+def memoised(read: Callable[[str], Read]) -> Callable[[str], Read]:
+    """For functions of a text alone, whose results nobody changes."""
+    cached = lru_cache(MOST_TEXTS)(read)
+
+    @wraps(read)
+    def read_once(text: str) -> Read:
+        return cached(text) if len(text) <= LONGEST else read(text)
+
+    return read_once
 
 
 class Token(NamedTuple):
@@ -246,7 +261,7 @@ def _tell_language(text: str) -> tuple[Language, bool]:
         for language in LANGUAGES
     }
     best = max(LANGUAGES, key=lambda language: scores[language])
-    best = best if scores[best] >= scores[ENGLISH] + _TOLD_APART else ENGLISH
+    best = best if scores[best] >= scores[ENGLISH] + _LEAST_LEAD else ENGLISH
     others = max(score for language, score in scores.items() if language is not best)
     asks = bool(lowered) and lowered[0] in best.words["question_words"]
     return best, asks or scores[best] >= others + _SURE

@@ -474,7 +474,7 @@ ENOUGH_WORDS = 6  # that carry meaning: what has fewer says less
 OPENS_SECTION = 1.3  # times as much: the first statement of a section often says what it is about
 LEANS = 0.4  # … of one that only says what it says after the one before it
 IN_A_LIST = 0.6
-SAID_BEFORE = 0.6  # … of one in a section that has been quoted already
+REPEATED_SECTION = 0.6  # … of one in a section that has been quoted already
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,7 +518,7 @@ def _value(
         mean *= LEANS
     if statement.is_entry:
         mean *= IN_A_LIST
-    return mean * (SAID_BEFORE if statement.section in quoted else 1.0)
+    return mean * (REPEATED_SECTION if statement.section in quoted else 1.0)
 
 
 def statements_of(section: Section) -> Iterator[QuotedStretch]:

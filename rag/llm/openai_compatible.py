@@ -376,13 +376,13 @@ def _wait_seconds(error: Any, tries: int) -> float | None:
         return None if _is_final(error) else 0.0
     if error.status_code not in _RETRIED or error.code in _FINAL_CODES:
         return None
-    seconds = _asked_seconds(error.response.headers)
+    seconds = _retry_seconds(error.response.headers)
     if seconds is None:
         return min(0.5 * 2.0**tries, RETRY_SECONDS)
     return seconds if seconds <= RETRY_SECONDS else None
 
 
-def _asked_seconds(headers: Mapping[str, str]) -> float | None:
+def _retry_seconds(headers: Mapping[str, str]) -> float | None:
     """How long a server asks to wait: in milliseconds, seconds, or until a time."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         if re.fullmatch(r"\d+(\.\d+)?", headers.get(name, "")):

@@ -84,7 +84,7 @@ class ToolCalls:
         """All calls that have a name, in order, each with an id of its own."""
         used: set[str] = set()
         results = []
-        for number, call in enumerate(self._told_once(), start=1):
+        for number, call in enumerate(self._merged(), start=1):
             own_id = call.id if call.id and call.id not in used else call_id(number)
             used.add(own_id)
             name = _NAME.search(call.name)
@@ -92,7 +92,7 @@ class ToolCalls:
             results.append(ToolCall(own_id, name[1] if name else call.name, arguments, call.beside))
         return tuple(results)
 
-    def _told_once(self) -> list[_Call]:
+    def _merged(self) -> list[_Call]:
         """Without those that a server's last event repeats."""
         calls: list[_Call] = []
         for call in self._calls:
@@ -160,7 +160,7 @@ class ArrivingReply:
             content = None  # some servers say the whole again at the end
         self._sent += _text(content)
         self.thought = self.thought or _thinks(message, content)
-        for key, empty in _WANTED_BACK.items():
+        for key, empty in _RETURNED_FIELDS.items():
             if isinstance(message.get(key), type(empty)):
                 self.thoughts[key] = self.thoughts.get(key, empty) + message[key]
         parts = content if isinstance(content, list) else ()
@@ -233,7 +233,7 @@ def _choice_of(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
 # A tool's name without what some models hang on it: "functions.look:0", "look<|channel|>json".
 _NAME = re.compile(r"^(?:functions[.:]|default_api[.:])?([\w.-]+)")
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
-_WANTED_BACK: Mapping[str, Any] = {"reasoning_content": "", "reasoning_details": []}
+_RETURNED_FIELDS: Mapping[str, Any] = {"reasoning_content": "", "reasoning_details": []}
 _OF_A_CALL = {"index", "id", "type", "function"}
 _TOO_SHORT = ("length", "max_tokens", "model_length", "max_output_tokens", "max_length")
 _BROKEN = re.compile(

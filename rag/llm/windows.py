@@ -268,7 +268,7 @@ _CACHED_CHARACTERS = 20_000  # longer texts are counted anew, rather than kept i
 
 
 GROUP_OF_COUNTERS = "groundnote.token_counters"
-_EVERY_MODEL = "*"
+_ANY_MODEL = "*"
 
 
 def token_counter(model_name: str) -> TokenCounter:
@@ -299,7 +299,7 @@ def token_counter(model_name: str) -> TokenCounter:
 
 def _counter_of_a_package(model_name: str) -> TokenCounter | None:
     points = {point.name: point for point in entry_points(group=GROUP_OF_COUNTERS)}
-    point = points.get(model_name) or points.get(_EVERY_MODEL)
+    point = points.get(model_name) or points.get(_ANY_MODEL)
     if point is None:
         return None
     try:
@@ -319,12 +319,12 @@ def _counter_of_a_package(model_name: str) -> TokenCounter | None:
 @cache
 def _encoding_for(model_name: str) -> "Encoding | None":
     try:
-        return encoding_named(_own_encoding(model_name))
+        return encoding_named(_model_encoding(model_name))
     except ImportError:
         return None
 
 
-def _own_encoding(model_name: str) -> str:
+def _model_encoding(model_name: str) -> str:
     """The model's own encoding if it can be loaded without network, else the one we bring along.
 
     The one we bring along is `cl100k_base` under another name, so only `o200k` must be looked for.

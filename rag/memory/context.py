@@ -153,16 +153,14 @@ def assemble(
     )
 
 
-def put_back(
-    context: Context, text: str, shown_turns: tuple[int, ...], count: TokenCounter
-) -> Context:
+def put_back(context: Context, text: str, turns: tuple[int, ...], count: TokenCounter) -> Context:
     """The context with what is recalled of some turns before its question, if it fits."""
     *others, last = context.messages
     longer = replace(last, content=f"{text}\n{last.content}")
     tokens = context.tokens + count(longer.content) - count(last.content)
     if not text or tokens > context.budget_tokens:  # texts count for more than they did
         return context
-    return replace(context, messages=(*others, longer), tokens=tokens, recalled=shown_turns)
+    return replace(context, messages=(*others, longer), tokens=tokens, recalled=turns)
 
 
 class _TokenAllowance:

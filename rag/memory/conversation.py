@@ -38,7 +38,7 @@ from rag.seams import Embedder, OwnedSession, SessionMemory, SourceRegister, Tok
 if TYPE_CHECKING:
     from rag.memory.embedding import SupportedLanguages
 
-HELD = 400  # of the newest messages, at least
+NEWEST_MESSAGES = 400  # of the newest messages, at least
 BLOCK = 256  # messages that are written down together
 MOST_BLOCKS = 16  # of one word that are looked at
 MOST_READ = 512  # messages that are kept at hand
@@ -107,7 +107,7 @@ class StoredMessages:
 
     def write(self, past: History, epoch: int) -> None:
         """Write down the oldest messages that are held, and hold them no more."""
-        while len(past.parsed) - past.base >= HELD + BLOCK:
+        while len(past.parsed) - past.base >= NEWEST_MESSAGES + BLOCK:
             start, end = past.base, past.base + BLOCK
             block = past.index.block(start, end)
             sizes = [past.index.sizes[m] for m in range(start, end) if m in past.index.sizes]

@@ -398,7 +398,7 @@ class ShownParagraphs:
         return True
 
     @property
-    def shown_turns(self) -> tuple[int, ...]:
+    def turns(self) -> tuple[int, ...]:
         """The questions of the turns that are shown, best first."""
         return tuple(dict.fromkeys(map(self._turn_of, self.chosen)))
 

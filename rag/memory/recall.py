@@ -269,7 +269,7 @@ def _begin(text: str, unit: Sentence) -> int:
 
 Embed = Callable[[Sequence[str]], Any]  # one row for each text, of length 1
 SATURATION, LENGTH_SHARE = 1.2, 0.75  # BM25's k1 and b
-ASKED_WEIGHT = 0.5  # of the words of the question that a paragraph answers
+QUESTION_WEIGHT = 0.5  # of the words of the question that a paragraph answers
 RELATED_WEIGHT = 0.3  # of words of about the same meaning
 NEAR = ((-1, 0.25), (-2, 0.2), (1, 0.15), (2, 0.1))  # messages around one, and what they tell of it
 MOST_TELLING = 200  # messages that tell of those around them
@@ -375,7 +375,7 @@ class Index:
             words = Counter(telling(f"{paragraph.setting} {paragraph.text}", language))
             length = float(words.total())
             for word in words.keys() | question_words.keys():
-                count = words[word] + ASKED_WEIGHT * (word in question_words)
+                count = words[word] + QUESTION_WEIGHT * (word in question_words)
                 self._put(word, message, place, count, length)
             for number in (*paragraph.numbers, *paragraph.behind):
                 self._put(number_word(number), message, place, 1.0, length)

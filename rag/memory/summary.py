@@ -481,13 +481,13 @@ def _report(
     numbers, names = tuple(past.numbers), tuple(past.names)
     spoken = "\n".join(line.text for line in lines)
     stated, listed = set(cited_numbers(spoken)), {int(n) for n in _LITERAL.findall(text)}
-    every = set(cited_numbers(spelled_out(text)))
+    spell_out = set(cited_numbers(spelled_out(text)))
     recallable = past.recallable
     lexicon = Lexicon(names)
     stated_names, kept_names = lexicon.whole_names(spoken), lexicon.whole_names(text)
     marks = Counter(line.mark for line in lines)
     literally = listed.intersection(numbers)
-    ranged = every.intersection(numbers) - literally
+    ranged = spell_out.intersection(numbers) - literally
     return SummaryReport(
         citations_required=len(numbers),
         citations_kept=len(literally),
@@ -520,10 +520,10 @@ MOST_RANGE = 100_000  # numbers
 def spelled_out(summary: str) -> str:
     """One of our own summaries with its ranges as single numbers."""
 
-    def every(match: "re.Match[str]") -> str:
+    def spell_out(match: "re.Match[str]") -> str:
         first, last = int(match[1]), int(match[2])
         if not first < last < first + MOST_RANGE:
             return match[0]
         return "".join(f"[{number}]" for number in range(first, last + 1))
 
-    return _RANGE.sub(every, summary)
+    return _RANGE.sub(spell_out, summary)

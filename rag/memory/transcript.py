@@ -83,7 +83,7 @@ class Transcript(History):
         for oldest in list(self.outputs)[:-OUTPUTS]:
             del self.outputs[oldest]
 
-    def known_output(self, messages: Sequence[MessageDict]) -> list[MessageDict] | None:
+    def recognise_output(self, messages: Sequence[MessageDict]) -> list[MessageDict] | None:
         """The whole transcript, where these messages begin with what was sent of it."""
         first = messages[0] if messages and isinstance(messages[0], Mapping) else {}
         end = self.outputs.get(text_of(first)) if role_of(first) == "system" else None

@@ -4,6 +4,8 @@ import threading
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
+from numbers import Real
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +35,7 @@ OPENING_TOKENS = MESSAGE_TOKENS + 8  # of a summary
 SYSTEM_SHARE = 0.25  # of `max_tokens` at most for system messages in the middle of the transcript
 LINES_SHARE = 0.25  # of the room, that the lines of a summary are expected to take
 # Of what a summary leaves: where it is made anew, and what then stays word for word.
-HIGH_WATER, KEPT_SHARE, LOW_WATER = 0.6, 0.3, 0.2
+HIGH_WATER, MIDDLE_WATER, LOW_WATER = 0.6, 0.3, 0.2
 RECALL_SHARE = 0.1  # of the room, at least, for what is recalled
 UNFOLDED_SHARE = 0.5  # of it for lines that nothing but a summary holds any more
 LEAST_SUMMARY = 60  # tokens
@@ -93,15 +95,14 @@ class HistoryTrimmer:
     ) -> None:
         if client is not None and not model:
             raise ValueError('A client needs the name of its model: model="…".')
-        for name, value, least in (
-            ("max_tokens", max_tokens, 1),
-            ("recent_message_count", recent_message_count, 0),
-            ("max_history_turns", max_history_turns or 0, 0),
-            ("max_summary_tokens", max_summary_tokens, 1),
-            ("wait", wait, 0),
-        ):
-            if value < least:
-                raise ValueError(f"{name} must be at least {least}, got {value}.")
+        _check_number("max_tokens", max_tokens, 1)
+        _check_number("recent_message_count", recent_message_count, 0)
+        _check_number("max_history_turns", max_history_turns or 0, 0)
+        _check_number("max_summary_tokens", max_summary_tokens, 1)
+        _check_number("wait", wait, 0)
+        _check_number("temperature", temperature or 0, 0)
+        if embed is not None and not callable(embed):
+            raise TypeError(f"embed must be a function of texts, got {embed!r:.60}.")
         if thread is not None:
             warnings.warn(
                 "`thread` does nothing any more: the model of a client writes the summary, "
@@ -109,7 +110,7 @@ class HistoryTrimmer:
                 DeprecationWarning,
                 stacklevel=2,
             )
-        self._limits = _TrimLimits(max_tokens, recent_message_count, max_history_turns)
+        self._limits = _TrimLimits(int(max_tokens), recent_message_count, max_history_turns)
         self._summariser: Summariser | None = None
         if client is not None and summarise:
             self._summariser = Summariser(
@@ -121,7 +122,7 @@ class HistoryTrimmer:
                 lambda: max(2_000, max_tokens),
             )
         self._wait = wait
-        self._lexicon = Lexicon(products)
+        self._lexicon = Lexicon(_checked_names(products))
         self._embed = embed
         self._languages = None if embed is None else _languages_of(embed)
         self._transcripts: list[Transcript] = []  # the one used last stands last
@@ -132,9 +133,12 @@ class HistoryTrimmer:
 
         Raises:
             TooLarge: the newest question and the system messages alone exceed `max_tokens`.
-            TypeError: a message is no dict.
+            TypeError: a message is no dict, or there is no list of them.
         """
-        whole, is_unfolded = self._unfolded(list(messages))
+        if not isinstance(messages, Iterable):
+            raise TypeError(f"trim takes a list of messages, got {messages!r:.60}.")
+        messages = list(messages)
+        whole, is_unfolded = self._unfolded(messages)
         transcript = self._taken(whole)
         transcript.is_unfolded |= is_unfolded
         try:
@@ -152,7 +156,7 @@ class HistoryTrimmer:
     def _unfolded(self, messages: list[MessageDict]) -> tuple[list[MessageDict], bool]:
         """The transcript that a trimmed history stands for; whether only the history tells it."""
         with self._lock:
-            outputs = [seen.known_output(messages) for seen in reversed(self._transcripts)]
+            outputs = [seen.recognise_output(messages) for seen in reversed(self._transcripts)]
         whole = next(filter(None, outputs), None)
         return unfold(messages) if whole is None else (whole, False)
 
@@ -206,6 +210,27 @@ class HistoryTrimmer:
                 transcript.writing = None
         transcript.room = room
         transcript.summary = _bounded_summary(transcript, end, room)
+
+
+def _check_number(name: str, value: object, least: int) -> None:
+    """Raises TypeError or ValueError."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value):
+        raise TypeError(f"{name} must be a number of at least {least}, got {value!r:.60}.")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}.")
+
+
+def _checked_names(products: object) -> tuple[str, ...]:
+    """Raises TypeError; a text alone would be taken for its letters."""
+    names = tuple(products) if isinstance(products, Iterable) else (products,)
+    wrong = (
+        products
+        if isinstance(products, str)
+        else next((name for name in names if not isinstance(name, str)), None)
+    )
+    if wrong is not None or products is None:
+        raise TypeError(f'products must be a list of names such as ["Aero 5"], got {wrong!r:.60}.')
+    return names
 
 
 def _languages_of(embed: Embed) -> "SupportedLanguages":
@@ -266,7 +291,7 @@ def _plan(transcript: Transcript, limits: _TrimLimits) -> tuple[int, Room] | Non
         )
     keep = limits.recent_messages // 2 + (start < len(transcript.parsed))  # and the open question
     free = max(0, room - lists_tokens(transcript, room) - int(LINES_SHARE * room))
-    low, high = LOW_WATER * free, KEPT_SHARE * free
+    low, high = LOW_WATER * free, MIDDLE_WATER * free
     end = transcript.end(start, low=low, high=high, keep=keep, most=limits.max_turns)
     if (
         end == transcript.covered
@@ -297,7 +322,7 @@ def _messages_to_send(
     What was said earlier and bears on the newest question stands in the last one.
     """
     assert transcript.summary is not None, "only called after summarising"
-    systems = _kept_systems(transcript, limits)
+    systems = _system_messages(transcript, limits)
     rules = [split_summary(role_of(messages[i]), text_of(messages[i]))[0] for i in systems]
     summary = f"{SUMMARY_TITLE}\n{transcript.summary.text}"
     system = {"role": "system", "content": "\n\n".join(filter(None, [*rules, summary]))}
@@ -321,7 +346,7 @@ def _messages_to_send(
     return [system, *sent]
 
 
-def _kept_systems(transcript: Transcript, limits: _TrimLimits) -> list[int]:
+def _system_messages(transcript: Transcript, limits: _TrimLimits) -> list[int]:
     """Those at the beginning, and of those before the first turn the newest that fit."""
     fitting: list[int] = []
     left = int(limits.max_tokens * SYSTEM_SHARE)

@@ -293,12 +293,12 @@ def read_wording(text: str, language: Language) -> Wording:
     return Wording(tuple(stems), tuple(map(_key, figures)), tuple(codes), tuple(sorted(behind)))
 
 
-_NAMED = re.compile(r"[^\W\d_][\w-]*[ \u00a0]$")
+_WORD_BEFORE = re.compile(r"[^\W\d_][\w-]*[ \u00a0]$")
 
 
 def _is_in_a_name(text: str, figure: Figure) -> bool:
     """`Vega 7`, `Room 12`: a plain number behind a word that is written large."""
-    before = _NAMED.search(text[max(0, figure.start - 40) : figure.start])
+    before = _WORD_BEFORE.search(text[max(0, figure.start - 40) : figure.start])
     is_plain = figure.kind == "amount" and not figure.unit and figure.upper is None
     return is_plain and before is not None and before[0][0].isupper()
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rag.db import measurements, reading, writing
 
-PAST = "past"  # the row of all processes that have ended
+ENDED_PROCESSES = "past"  # the row of all processes that have ended
 ENDED_AFTER = timedelta(minutes=10)  # without a word
 CREATED = "_created"  # a time, and nothing to add up
 Samples = dict[str, float]
@@ -41,14 +41,14 @@ class SharedFigures(Collector):
             if connection.execute(update(measurements).where(is_own).values(values)).rowcount == 0:
                 connection.execute(insert(measurements).values(process=self._process, **values))
             is_ended = measurements.c.updated_at < now - ENDED_AFTER
-            is_ended |= measurements.c.process == PAST
+            is_ended |= measurements.c.process == ENDED_PROCESSES
             ended = select(measurements).where(is_ended).with_for_update()
             rows = connection.execute(ended).all()
-            if any(row.process != PAST for row in rows):
+            if any(row.process != ENDED_PROCESSES for row in rows):
                 names = [row.process for row in rows]
                 connection.execute(delete(measurements).where(measurements.c.process.in_(names)))
                 together = _sum([row.samples for row in rows])
-                past = {"process": PAST, "samples": together, "updated_at": now}
+                past = {"process": ENDED_PROCESSES, "samples": together, "updated_at": now}
                 connection.execute(insert(measurements).values(past))
         self._last_samples, self._last_time = samples, now
 

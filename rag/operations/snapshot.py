@@ -59,7 +59,7 @@ class FileRecord(NamedTuple):
     checksum: str  # SHA-256
 
 
-Noted = Mapping[str, FileRecord]
+FileRecords = Mapping[str, FileRecord]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Places:
         return None if self.rows is None else self.rows / f"{table_id}{ENDING}"
 
 
-def named_files(engine: Engine, places: Places, before: Noted) -> dict[str, FileRecord]:
+def list_files(engine: Engine, places: Places, before: FileRecords) -> dict[str, FileRecord]:
     """Rows that the database names, as they are where they are new here.
 
     What was noted stays so as long as it is named: a file that is gone is missed.
@@ -173,7 +173,7 @@ def note_manifest(
             return
     noted_rows = before.rows if before is not None else {}
     noted_rows = {key: file for key, file in noted_rows.items() if key not in remade}
-    rows = named_files(engine, places, noted_rows)
+    rows = list_files(engine, places, noted_rows)
     half = folder / f"{FILE}.part"
     half.write_text(json.dumps(asdict(replace(now, rows=rows))))
     half.replace(folder / FILE)
@@ -462,7 +462,7 @@ def _compressed(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def tables_without_rows(
-    tables: "TableStore", places: Places, rows: Noted, *, reads: bool = False
+    tables: "TableStore", places: Places, rows: FileRecords, *, reads: bool = False
 ) -> set[str]:
     """Ids of tables whose rows cannot be read, or are not those that were noted."""
     ids = tables.ids(EVERYTHING)

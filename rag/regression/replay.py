@@ -151,7 +151,7 @@ class Recorder:
 # ── Libraries to replay conversations over: ingested once, and kept by what they are made of ──────
 
 PACKAGE = Path(__file__).parents[1]
-KEPT = 8  # libraries; the one that was used longest ago goes first
+MOST_LIBRARIES = 8  # libraries; the one that was used longest ago goes first
 READS = ("documents", "ingestion", "search", "tables", "language", "db")
 CODE = (".py", ".toml", ".txt", ".json", ".sql")
 
@@ -245,7 +245,7 @@ class Libraries:
 
     def _forget_old(self, used: Path) -> None:
         paths = [path for path in self._folder.iterdir() if not path.name.startswith(".")]
-        for old in sorted(paths, key=lambda entry: -entry.stat().st_mtime)[KEPT:]:
+        for old in sorted(paths, key=lambda entry: -entry.stat().st_mtime)[MOST_LIBRARIES:]:
             if old != used:
                 shutil.rmtree(old, ignore_errors=True)
 

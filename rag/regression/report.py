@@ -230,7 +230,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 # ── Results of replays and measures as text for people, and JSON and JUnit for programs ───────────
 
-SHOWN = 700  # characters of an answer that are shown where it is not what was expected
+LONGEST_ANSWER = 700  # characters of an answer that are shown where it is not what was expected
 VERSION = 1
 
 
@@ -310,7 +310,7 @@ def difference(turn: PlayedTurn, check: Check) -> str:
 
 
 def _indented(text: str) -> str:
-    short = text if len(text) <= SHOWN else text[:SHOWN] + " …"
+    short = text if len(text) <= LONGEST_ANSWER else text[:LONGEST_ANSWER] + " …"
     return short.strip().replace("\n", "\n          ")
 
 

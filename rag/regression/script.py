@@ -256,7 +256,7 @@ KeyPath = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
 PLAIN = {"null": None, "~": None, "": None, "true": True, "false": False}
 NUMBER = re.compile(r"[-+]?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
-SAID_TWICE = re.compile(r"'(.+?)'")
+SINGLE_QUOTES = re.compile(r"'(.+?)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,7 +493,7 @@ def _brief(value: Any) -> str:
 
 
 def _plain(message: str) -> str:
-    return SAID_TWICE.sub(r'"\1"', message[:1].lower() + message[1:])
+    return SINGLE_QUOTES.sub(r'"\1"', message[:1].lower() + message[1:])
 
 
 # ── Turns that speak of others ───────────────────────────────────────────────────────────────

@@ -33,7 +33,7 @@ NUMBER = re.compile(r"\(?(?:\d{1,3}|[a-z])[.)] ")  # of an entry: it needs no bu
 CELL_EDGE = re.compile(r"(?<!\\)\|")
 LINE = re.compile(r"[^\n]+")
 LOCATED = re.compile(r"\brows? (\d+)(?:–(\d+))?$")
-AROUND, SAID, DECIDES = 1, 2, 3  # how a character is marked, if it is
+AROUND, STATED, DECIDES = 1, 2, 3  # how a character is marked, if it is
 RUN = re.compile(rb"(.)\1*", re.DOTALL)  # of characters that are marked alike
 NOWHERE = Span(0, 0)
 
@@ -58,7 +58,7 @@ class Marks:
         """How each character of a text is marked."""
         styles = bytearray(length)
         stated = self.stated or [self.passage] * self.is_whole
-        for style, spans in ((AROUND, [self.passage]), (SAID, stated), (DECIDES, self.decides)):
+        for style, spans in ((AROUND, [self.passage]), (STATED, stated), (DECIDES, self.decides)):
             for span in spans:
                 for position in range(max(0, span.start), min(length, span.end)):
                     styles[position] = style
@@ -226,7 +226,7 @@ def text_html(
     """
     lines = [Span(line.start(), line.end()) for line in LINE.finditer(text)]
     styles = marks.styles(len(text))
-    target = (SAID if max(styles, default=0) >= SAID else AROUND) if is_target else None
+    target = (STATED if max(styles, default=0) >= STATED else AROUND) if is_target else None
     writing = _Writing(text, styles, target, numbers)
     parts = []
     for kind, block in _blocks(text, lines):
@@ -333,20 +333,20 @@ class _Writing:
 
     def _row_style(self, line: Span) -> Markup | str:
         style = max(self.styles[line.start : line.end])
-        if style >= SAID:
-            return Markup('{} class="is-marked"').format(self._anchor(SAID))
+        if style >= STATED:
+            return Markup('{} class="is-marked"').format(self._anchor(STATED))
         return Markup('{} class="is-around"').format(self._anchor(AROUND)) if style else ""
 
     def marked(self, span: Span) -> Markup:
         """The words of a stretch; strong marks lie over the paler one of the whole passage."""
         runs = RUN.finditer(self.styles, span.start, span.end)
         parts = Markup("")
-        for is_said, grouped in groupby(runs, lambda run: run[1][0] >= SAID):
+        for is_said, grouped in groupby(runs, lambda run: run[1][0] >= STATED):
             pieces = list(grouped)
             if is_said:
                 stated = Span(pieces[0].start(), pieces[-1].end())
                 words = strong(self.text[slice(*stated)], self._deciding(stated))
-                parts += Markup("<mark{}>{}</mark>").format(self._anchor(SAID), words)
+                parts += Markup("<mark{}>{}</mark>").format(self._anchor(STATED), words)
             else:
                 parts += Markup("").join(map(self._plain, pieces))
         return parts

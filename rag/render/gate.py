@@ -12,7 +12,8 @@ from operator import itemgetter
 
 from rag.citations.gate import MarkerGate, gate_text
 from rag.citations.grammar import MATH, MAX_MATH
-from rag.language.lazy_patterns import memoised, regex
+from rag.language.lazy_patterns import regex
+from rag.language.words import memoised
 from rag.records import Answer, Message, Role
 
 _QUOTE = re.compile(r" {0,3}>(?: |$)?")
@@ -391,7 +392,7 @@ class MarkdownGate:
         if self._following(2) != "![":
             return self._take(1)
         picture = self._match(_PICTURE)
-        link = _named_link(picture) if picture else None
+        link = _link_with_host(picture) if picture else None
         if picture is None or link is None or self._is_about_number:
             return self._parted("!", "[")
         self._take(picture.end())
@@ -411,7 +412,7 @@ class MarkdownGate:
         if number and self._in_address:
             return self._take(number.end()).replace("[", "%5B").replace("]", "%5D")
         numbered = self._match(_NUMBERED)
-        link = _named_link(numbered) if numbered else None
+        link = _link_with_host(numbered) if numbered else None
         if numbered and link and not self._is_about_number:
             self._take(numbered.end())
             return link
@@ -474,7 +475,7 @@ def _is_safe(url: str) -> bool:
     return bool(_SAFE.match(url.strip("<>")))
 
 
-def _named_link(match: "regex.Match[str]") -> str | None:
+def _link_with_host(match: "regex.Match[str]") -> str | None:
     """A link that says where it leads, in place of a picture or of a number; None for none."""
     url, label = match["url"], " ".join(match["label"].split())
     host = _HOST.match(url.strip("<>"))

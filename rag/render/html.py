@@ -108,12 +108,12 @@ def formula_html(source: str) -> str:
     inside = source[2:-2] if source.startswith(("$$", "\\")) else source[1:-1]
     try:
         written = convert(inside, display="block" if is_block else "inline")
-        return _SAID.sub(_as_text, str(written))
+        return _FORMULA_TEXT.sub(_as_text, str(written))
     except Exception:  # noqa: BLE001 - whatever a model writes is shown
         return f"<code>{escape(source)}</code>"
 
 
-_SAID = re.compile(r"(?<=<mtext>).*?(?=</mtext>)", re.DOTALL)  # the converter leaves it as it is
+_FORMULA_TEXT = re.compile(r"(?<=<mtext>).*?(?=</mtext>)", re.DOTALL)  # left by the converter
 
 
 def _as_text(match: re.Match[str]) -> str:

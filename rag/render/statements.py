@@ -175,7 +175,7 @@ def statements_in(
     )
 
 
-def shown_statement(stated: CitedStatement, quotes: Sequence[str]) -> ShownStatement:
+def compare_statement(stated: CitedStatement, quotes: Sequence[str]) -> ShownStatement:
     """As it is read beside the sentences of its source that speak of the same."""
     results = ((*deciding(stated, quote), quote) for quote in quotes)
     ours, theirs, quote = next((result for result in results if result[0]), ((), (), ""))

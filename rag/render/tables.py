@@ -362,7 +362,7 @@ class ShownResult:
         return len(self.result.rows) - len(self.rows)
 
 
-def shown_result(
+def render_result(
     session: SourceRegister,
     number: int,
     *,
@@ -386,7 +386,7 @@ def result_of(session: SourceRegister, message: Message) -> ShownResult | None:
     """The table that an answer shows, its first rows."""
     if message.answer is None or message.answer.result is None:
         return None
-    shown = shown_result(session, message.answer.result, limit=ROWS_IN_ANSWER)
+    shown = render_result(session, message.answer.result, limit=ROWS_IN_ANSWER)
     return None if shown is None or shown.result.is_figure or not shown.rows else shown
 
 

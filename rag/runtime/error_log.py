@@ -19,7 +19,7 @@ from typing import Any
 A_MINUTE = 60.0
 FILE = "errors.log"
 LARGEST = 1 << 20  # bytes: then the file begins anew
-SHOWN = 300  # characters of what the error says of itself
+LONGEST_MESSAGE = 300  # characters of what the error says of itself
 
 _last_times: dict[str, float] = {}
 _lock = Lock()
@@ -109,7 +109,7 @@ def _say(text: str) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    message = " ".join(str(error).split())[:SHOWN]
+    message = " ".join(str(error).split())[:LONGEST_MESSAGE]
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 

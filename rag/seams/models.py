@@ -231,7 +231,7 @@ class WriteRequest:
     deadline: Deadline = field(default_factory=Deadline, compare=False)
 
     @property
-    def every_tool(self) -> tuple[ToolSpec, ...]:
+    def all_tools(self) -> tuple[ToolSpec, ...]:
         return (*self.tools, *self.waiting_tools)
 
 

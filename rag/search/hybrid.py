@@ -59,7 +59,7 @@ CANDIDATES = 100  # from each index
 COVERAGE = 3.0  # standard deviations that a passage with all words of a question gains
 EXACT = 100.0  # the same for one that holds its code
 NEAR = 3.0  # … a code near to one that nobody has: as much as one with all of the words
-NAMED, NAMED_AMONG = 1.5, 40  # … for one that holds its product names, of so many
+NAME_GAIN, NAME_CANDIDATES = 1.5, 40  # … for one that holds its product names, of so many
 PREFERRED = 0.9  # … for one of a document cited last
 DEEPEST = 6  # candidates that are read for each hit wanted, at most
 FILTERED = 5_000  # chunks of filtered documents that are all compared; of more, the nearest of
@@ -174,8 +174,8 @@ class HybridRetriever:
         products = _names_in(query, names)
         if not products:
             return best
-        chunks = self._documents.chunks([key for key, _ in best[:NAMED_AMONG]], readable)
-        gains = {key: NAMED * _naming(products, chunk, names) for key, chunk in chunks.items()}
+        chunks = self._documents.chunks([key for key, _ in best[:NAME_CANDIDATES]], readable)
+        gains = {key: NAME_GAIN * _naming(products, chunk, names) for key, chunk in chunks.items()}
         return ranked({key: score + gains.get(key, 0.0) for key, score in best})
 
     def _scores(

@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, and_, func, or_, selec
 from rag.db import chunks, inside, reading
 from rag.db import identifiers as table
 from rag.errors import StorageFailed
-from rag.language.names import Identifier, asked_identifiers, contains_name
+from rag.language.names import Identifier, contains_name, identifiers_of_question
 from rag.language.words import stem_of
 from rag.records import Chunk, DocumentLink, Mention, MissingIdentifier, Readable
 from rag.seams import DocumentStore
@@ -308,7 +308,7 @@ class IdentifierIndex:
 
     def look_up(self, question: str, readable: Readable) -> Identified:
         """What the codes of a question point at; nothing for one that is everywhere."""
-        wanted = asked_identifiers(question)
+        wanted = identifiers_of_question(question)
         if not wanted or readable.ids == frozenset():
             return NONE
         with reading(self._engine) as connection:
@@ -424,7 +424,7 @@ class NameMentions:
         }
         if len(links) < 2:
             return None
-        ordered = _told_apart(sorted(links.values(), key=lambda link: link.name))
+        ordered = _with_distinct_titles(sorted(links.values(), key=lambda link: link.name))
         return Mention(name, len(ordered), tuple(ordered[:LINKED]))
 
     def is_word(self, word: str, readable: Readable) -> bool:
@@ -443,7 +443,7 @@ class NameMentions:
         return list(self.documents.chunks(ids, readable).values())
 
 
-def _told_apart(links: Sequence[DocumentLink]) -> list[DocumentLink]:
+def _with_distinct_titles(links: Sequence[DocumentLink]) -> list[DocumentLink]:
     """Documents of one title are called by the names of their files."""
     titles = Counter(link.title for link in links)
     return [replace(link, title=link.name) if titles[link.title] > 1 else link for link in links]

@@ -69,7 +69,7 @@ ACCENTED = "àáâãäåçèéêëìíîïñòóôõöùúûüýÿāăąćčďē
 UNACCENTED = "aaaaaaceeeeiiiinooooouuuuyyaaaccdeeeegiiilnnoorssstuuuuzzz"
 
 
-_HELD = text("SELECT count(*) FROM chunks_fts_docsize")
+_INDEXED = text("SELECT count(*) FROM chunks_fts_docsize")
 _CHUNKS = text("SELECT count(*) FROM chunks")
 _CHECK = "INSERT INTO chunks_fts (chunks_fts) VALUES ('integrity-check')"
 _EMPTY = "INSERT INTO chunks_fts (chunks_fts) VALUES ('delete-all')"
@@ -96,7 +96,7 @@ def count_words(engine: Engine) -> int:
     try:
         with writing(engine) as connection:
             connection.exec_driver_sql(_CHECK)
-            return int(connection.execute(_HELD).scalar_one())
+            return int(connection.execute(_INDEXED).scalar_one())
     except DatabaseError:
         return 0
 

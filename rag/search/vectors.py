@@ -403,7 +403,7 @@ class ChromaIndex:
         return self._use(lambda collection: int(collection.count()), 0)
 
     def chunk_ids(self, among: Sequence[str] | None = None) -> set[str]:
-        def every_id(collection: Any) -> set[str]:
+        def stored_ids(collection: Any) -> set[str]:
             if among is not None:
                 return set(collection.get(ids=list(among), include=[])["ids"]) if among else set()
             ids: set[str] = set()
@@ -411,7 +411,7 @@ class ChromaIndex:
                 ids.update(collection.get(limit=LISTED, offset=offset, include=[])["ids"])
             return ids
 
-        return self._use(every_id, set())
+        return self._use(stored_ids, set())
 
     def clear(self) -> None:
         from chromadb.errors import NotFoundError

@@ -46,7 +46,7 @@ class Recognised(StrEnum):
 class FoundSession:
     """The session that answers a request."""
 
-    session: SessionHandle
+    handle: SessionHandle
     by: Recognised
     # Whether more of it may be told than the request holds: one key may be many people.
     is_certain: bool = True

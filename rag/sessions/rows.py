@@ -74,7 +74,7 @@ _LINES = TypeAdapter(tuple[SummaryLine, ...])
 _EDITS = TypeAdapter(tuple[LineEdit, ...])
 _OF_A_SOURCE = tuple(field.name for field in fields(Source) if field.name != "state")
 # What was said, and when: all of a message but `details`.
-SAID = (
+TEXT_COLUMNS = (
     messages.c.index,
     messages.c.turn,
     messages.c.role,
@@ -231,7 +231,7 @@ def absent(key: SessionKey) -> NotFound:
 
 
 ON_REQUEST = -1  # the epoch of summaries made on request: it never was, and is never over
-SHOWN = (
+SUMMARY_COLUMNS = (
     summaries.c.id.label("summary_id"),
     summaries.c.start,
     summaries.c.end,
@@ -247,13 +247,13 @@ _ACTIVE = and_(
 )
 # Put together once: every turn reads by it. A session without summaries gives one row, too.
 _OVERVIEW = (
-    select(sessions, *SHOWN)
+    select(sessions, *SUMMARY_COLUMNS)
     .select_from(sessions.outerjoin(summaries, _ACTIVE))
     .where(IS_MINE)
     .order_by(summaries.c.start)
 )
 _ON_REQUEST = (
-    select(*SHOWN)
+    select(*SUMMARY_COLUMNS)
     .where(summaries.c.session_id == bindparam("its_id"), summaries.c.epoch == ON_REQUEST, OWNED)
     .order_by(summaries.c.id)
 )
@@ -389,7 +389,7 @@ def remove_over(connection: Connection, key: SessionKey, start: int, end: int) -
     """
     its, now = summaries.c.session_id == key.id, epoch(connection, key)
     over = and_(its, summaries.c.start < end, summaries.c.end > start)
-    rows = connection.execute(select(*SHOWN).where(over, summaries.c.epoch == now)).all()
+    rows = connection.execute(select(*SUMMARY_COLUMNS).where(over, summaries.c.epoch == now)).all()
     connection.execute(delete(summaries).where(over))
     connection.execute(update(summaries).where(its, summaries.c.epoch == now).values(epoch=now + 1))
     connection.execute(update(sessions).where(sessions.c.id == key.id).values(epoch=now + 1))

@@ -56,7 +56,7 @@ from rag.sessions.rows import (
     IS_MINE,
     ON_REQUEST,
     OWNED,
-    SAID,
+    TEXT_COLUMNS,
     SessionKey,
     absent,
     brief_message_from,
@@ -97,11 +97,13 @@ _SAVED: Select[Any] = select(literal_column("1")).where(
     message_vectors.c.session_id == messages.c.session_id,
     message_vectors.c.index == messages.c.index,
 )
-_AT = _of_session(messages).where(messages.c.index.in_(bindparam("wanted", expanding=True)))
-_SAID = _of_session(*SAID).where(_IN_RANGE)
-_SAID_AT = _of_session(*SAID).where(messages.c.index.in_(bindparam("wanted", expanding=True)))
+_BY_INDEX = _of_session(messages).where(messages.c.index.in_(bindparam("wanted", expanding=True)))
+_TEXTS = _of_session(*TEXT_COLUMNS).where(_IN_RANGE)
+_TEXTS_BY_INDEX = _of_session(*TEXT_COLUMNS).where(
+    messages.c.index.in_(bindparam("wanted", expanding=True))
+)
 _WITHOUT_VECTORS = (
-    select(*SAID)
+    select(*TEXT_COLUMNS)
     .where(messages.c.session_id == bindparam("its_id"), OWNED)
     .where(messages.c.index < bindparam("stop"))
     .where(func.trim(messages.c.content, BLANKS) != "")
@@ -123,7 +125,7 @@ _RESERVED = (
     .returning(sessions.c.message_count, sessions.c.turn_count, sessions.c.source_count)
 )
 _ADDED = insert(messages)
-_TOLD = (
+_UPDATED = (
     update(messages)
     .where(
         messages.c.session_id == bindparam("its_id"),
@@ -134,10 +136,10 @@ _TOLD = (
     )
     .values(details=bindparam("new_details"))
 )
-_FINISHED = _TOLD.where(messages.c.status == MessageStatus.PENDING.value).values(
+_FINISHED = _UPDATED.where(messages.c.status == MessageStatus.PENDING.value).values(
     content=bindparam("said"), status=bindparam("ended")
 )
-_JUDGED = _TOLD.where(messages.c.status == MessageStatus.COMPLETE.value)
+_JUDGED = _UPDATED.where(messages.c.status == MessageStatus.COMPLETE.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,13 +311,14 @@ def read(connection: Connection, key: SessionKey, start: int, end: int) -> list[
 def read_at(connection: Connection, key: SessionKey, indices: Collection[int]) -> list[Message]:
     """As `read`, those with these indices."""
     return [
-        message_from(row) for row in _newest(fetch_rows(connection, key, _AT, wanted=[*indices]))
+        message_from(row)
+        for row in _newest(fetch_rows(connection, key, _BY_INDEX, wanted=[*indices]))
     ]
 
 
 def read_brief(connection: Connection, key: SessionKey, start: int, end: int) -> list[Message]:
     """As `read`, without what is known of answers beside their text."""
-    rows = fetch_rows(connection, key, _SAID, first=start, stop=end)
+    rows = fetch_rows(connection, key, _TEXTS, first=start, stop=end)
     return [brief_message_from(row) for row in _newest(rows)]
 
 
@@ -323,7 +326,7 @@ def read_brief_at(
     connection: Connection, key: SessionKey, indices: Collection[int]
 ) -> list[Message]:
     """As `read_brief`, those with these indices."""
-    rows = fetch_rows(connection, key, _SAID_AT, wanted=[*indices])
+    rows = fetch_rows(connection, key, _TEXTS_BY_INDEX, wanted=[*indices])
     return [brief_message_from(row) for row in _newest(rows)]
 
 
@@ -355,7 +358,7 @@ def search(connection: Connection, scope: Any, text: str, *, limit: int) -> Foun
     if total == limit:
         counted = matching.with_only_columns(func.count()).order_by(None)
         total = connection.execute(counted).scalar_one()
-    return FoundMessages(tuple(_found_message(row, wanted) for row in rows), total)
+    return FoundMessages(tuple(_message_match(row, wanted) for row in rows), total)
 
 
 def _containing(connection: Connection, wanted: str) -> Select[Any]:
@@ -372,7 +375,7 @@ def _containing(connection: Connection, wanted: str) -> Select[Any]:
     return joined.where(messages.c.content.icontains(wanted, autoescape=True))
 
 
-def _found_message(row: Any, wanted: str) -> FoundMessage:
+def _message_match(row: Any, wanted: str) -> FoundMessage:
     start_of_match = max(row.content.lower().find(wanted.lower()), 0)
     start = max(0, start_of_match - SNIPPET_CHARS)
     return FoundMessage(

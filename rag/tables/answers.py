@@ -72,8 +72,8 @@ from rag.tables.vocabulary import (
 _OPENING = frozenset(
     word
     for name in ("opening", "pointing", "as_well", "instead")
-    for said in CHANGES[name]
-    for word in said
+    for phrase in CHANGES[name]
+    for word in phrase
 )
 
 
@@ -202,7 +202,7 @@ def _is_count(piece: Piece) -> bool:
     return not unit and float(number).is_integer() and 0 < number <= 1_000
 
 
-PAST = 10  # entries of the conversation that feed follow-ups
+EARLIER_TURNS = 10  # entries of the conversation that feed follow-ups
 OFFERED = 3  # readings
 LEFT_UNSAID = 1  # word of an offer
 MOST_CELLS = 3  # rows that are looked up
@@ -297,7 +297,7 @@ class TableAnswers:
 
     def recent_turns(self, session: SessionHandle) -> list[TableTurn]:
         """The newest turns that a table answered, oldest first; none if the last one was not."""
-        messages = session.recent(2 * PAST)
+        messages = session.recent(2 * EARLIER_TURNS)
         last = next(
             (message for message in reversed(messages) if message.answer and _is_finished(message)),
             None,

@@ -43,7 +43,7 @@ THREADS = 2
 WIDEST_CELL = 2_000  # characters of one value that are shown
 DATA = "data"  # the name under which a query sees its table
 QUERIES = Lane(4, waiting=64, share=2, what="tables")  # at once, of all who ask
-OWN_NAME = "rows"  # what a model calls it, with the columns' own names
+QUERY_NAME = "rows"  # what a model calls it, with the columns' own names
 
 
 @dataclass(frozen=True, slots=True)
@@ -541,7 +541,7 @@ class ModelSql:
 
     def __init__(self, table: Table, sql: str) -> None:
         """Raises UserError that says what is not allowed."""
-        self._query = parsed(sql, [OWN_NAME])
+        self._query = parsed(sql, [QUERY_NAME])
         self.text = self._query.sql(dialect="duckdb", pretty=True)
         self._table = table
 
@@ -577,13 +577,13 @@ class ModelSql:
 
     def _over(self, query: exp.Query, *columns: exp.Expr) -> exp.Query:
         data = exp.select(*columns).from_(DATA).where(exp.not_(exp.column(TOTAL)))
-        whole = query.with_(OWN_NAME, as_=data)
+        whole = query.with_(QUERY_NAME, as_=data)
         named = whole.args["with_"]
         named.set("expressions", [named.expressions[-1], *named.expressions[:-1]])  # others use it
         return whole
 
     def _reads(self, select: exp.Select) -> bool:
-        return any(source.name == OWN_NAME for source in _source_tables(select))
+        return any(source.name == QUERY_NAME for source in _source_tables(select))
 
     def _numbers(self, select: exp.Select, row: Sequence[Any] | None) -> list[exp.Select]:
         """Its rows by number, once for each name under which it reads the table."""
@@ -603,7 +603,7 @@ class ModelSql:
                 exp.column(ROW_NUMBER, table=source.alias_or_name, quoted=True), append=False
             )
             for source in _source_tables(select)
-            if source.name == OWN_NAME
+            if source.name == QUERY_NAME
         ]
 
     def _of_row(self, select: exp.Select, row: Sequence[Any] | None) -> list[exp.Expr]:

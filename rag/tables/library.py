@@ -13,7 +13,7 @@ from rag.records import ChatMessage, ColumnType, Readable, Role, Table, TableCol
 from rag.runtime.budget import json_object, paced, reply_soon
 from rag.seams import ChatModel
 from rag.seams.models import TABLE_PLAN
-from rag.tables.engine import OWN_NAME, QueryLimits, QueryResult, run
+from rag.tables.engine import QUERY_NAME, QueryLimits, QueryResult, run
 from rag.tables.matcher import MOST_VALUES, Probe, TableWords, may_be_added, readings, unmatched
 from rag.tables.plan import (
     LONGEST_QUESTION,
@@ -51,8 +51,8 @@ MOST_MEANT = 8  # tables that are looked at for what words mean
 MOST_REPLACED = 3
 FEW_VALUES, MOST_NAMES = 12, 60
 SHORTLIST = 12
-KEPT_WORDS = 256
-KEPT_LIBRARIES = 16
+MOST_WORDS = 256
+MOST_LIBRARIES = 16
 
 
 class TableLibrary:
@@ -245,7 +245,7 @@ class TableLibrary:
             library = tables, spread
             with self._turn:
                 self._cached_tables[ids] = library
-                while len(self._cached_tables) > KEPT_LIBRARIES:
+                while len(self._cached_tables) > MOST_LIBRARIES:
                     self._cached_tables.popitem(last=False)
         return library
 
@@ -259,7 +259,7 @@ class TableLibrary:
         made = TableWords(table, self._values(table), self._probe(table))
         with self._turn:
             self._words[table.id] = made
-            while len(self._words) > KEPT_WORDS:
+            while len(self._words) > MOST_WORDS:
                 self._words.popitem(last=False)
         return made
 
@@ -348,7 +348,7 @@ as "column": "measure 1" with a bound keeps groups by their figure. Further fiel
 "each": keys as in group, for each of which the limit holds; "among": a whole plan, only what it
 gives counts; "outer": a kind, one figure of the groups' figures; "step": {{"of": [filters of a
 row], "rows": 1}}, the row behind it (-1: before); "chart": bar, line or share. Where a plan cannot
-say it: {{"table": "T1", "sql": "SELECT … FROM {OWN_NAME} …"}} (DuckDB, one SELECT, columns in
+say it: {{"table": "T1", "sql": "SELECT … FROM {QUERY_NAME} …"}} (DuckDB, one SELECT, columns in
 double quotes).
 Where no table answers: {{"table": null}}."""
 

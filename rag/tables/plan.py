@@ -375,7 +375,7 @@ def _plain(node: Any, name: str = "") -> Any:
 
 def checked(plan: TablePlan, table: Table) -> TablePlan:
     """The plan, if the table can answer it. Raises UserError that names what it cannot."""
-    for name in named_columns(plan):
+    for name in columns_of_plan(plan):
         _check_name(name, plan, table)
     for condition in conditions(plan):
         _check_values(condition, table)
@@ -455,7 +455,7 @@ def measure_places(count: int) -> list[str]:
     return [f"{MEASURED}{number}" for number in range(1, count + 1)]
 
 
-def named_columns(plan: TablePlan) -> list[str]:
+def columns_of_plan(plan: TablePlan) -> list[str]:
     """Everything that it speaks of."""
     filters = conditions(plan)
     return [

@@ -35,7 +35,7 @@ from rag.tables.plan import (
 from rag.tables.vocabulary import is_identifier, normalised
 
 PLAIN = re.compile(r"-?\d+(?:\.\d+)?")  # a figure whose unit is its column's
-SHOWN_IN_TEXT = 20
+ROWS_IN_TEXT = 20
 CURRENCIES = frozenset("€$£¥₹")  # written before the figure
 MODEL_SQL = "a query written by the model"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets would run
@@ -231,7 +231,7 @@ def _clock(seconds: float) -> str:
     return f"{int(hours)}:{int(minutes):02}:{tail}" if hours else f"{int(minutes)}:{tail}"
 
 
-def markdown(result: TableResult, limit: int = SHOWN_IN_TEXT) -> str:
+def markdown(result: TableResult, limit: int = ROWS_IN_TEXT) -> str:
     """A pipe table; figures to the right."""
     head = "| " + " | ".join(cell_text(column.name) for column in result.columns) + " |"
     rule = "|" + "|".join(" ---: " if c.is_figure else " --- " for c in result.columns) + "|"
@@ -289,15 +289,15 @@ def as_xlsx(result: TableResult) -> bytes:
     return buffer.getvalue()
 
 
-_TOLD = read_lists("rows")
-_FORMS = {code: _TOLD[f"said_{code}"] for code in ("en", "de")}
+_LISTS = read_lists("rows")
+_FORMS = {code: _LISTS[f"said_{code}"] for code in ("en", "de")}
 _OPS = {code: meanings(forms["ops"]) for code, forms in _FORMS.items()}
-_FIGURES = _TOLD["figures"]
+_FIGURES = _LISTS["figures"]
 _CURRENCIES = frozenset(_FIGURES["currencies"].split())
 _SUPERLATIVE, _DECLINED, _PLAIN = (
     re.compile(_FIGURES[name], re.IGNORECASE) for name in ("superlative", "declined", "plain")
 )
-_OFFERED = {code: _TOLD[f"offered_{code}"] for code in ("en", "de", "fr")}
+_OFFERED = {code: _LISTS[f"offered_{code}"] for code in ("en", "de", "fr")}
 KINDS = (Kind.SUM, Kind.AVERAGE, Kind.MEDIAN, Kind.MAX, Kind.MIN, Kind.DISTINCT)
 
 
@@ -315,9 +315,9 @@ def describe_result(result: TableResult, marker: str, talk: str = "") -> str:
     if result.is_figure:
         return f"{sentence or f'{_begun(words)}: **{result.cells(result.rows[0])[0]}**'} {marker}"
     count, more = len(result.rows), ""
-    if count > SHOWN_IN_TEXT or result.has_more:
+    if count > ROWS_IN_TEXT or result.has_more:
         whole = "more than 1,000" if result.has_more else f"{count:,}"
-        first = min(count, SHOWN_IN_TEXT)
+        first = min(count, ROWS_IN_TEXT)
         more = f"\n\nThese are the first {first} of {whole} rows; {marker} has them."
     return f"{sentence or _begun(words) + ':'} {marker}\n\n{markdown(result)}{more}"
 
@@ -513,7 +513,7 @@ def _is_adjective(match: re.Match[str] | None) -> bool:
 
 _ADJECTIVES = {
     word
-    for line in _TOLD["adjectives"]["lines"].splitlines()
+    for line in _LISTS["adjectives"]["lines"].splitlines()
     for word in line[2:].split("|")[-1].split()
 }
 

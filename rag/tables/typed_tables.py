@@ -381,7 +381,7 @@ def _midnight(value: Any) -> Any:
 
 
 EXAMPLES = 12
-TOLD_UNREAD = 3
+UNREAD_LISTED = 3
 LOOKED_AT = 2_000  # rows, or different texts
 DECIMALS = re.compile(r"[.,](\d+)(?!.*[.,]\d)")
 
@@ -439,8 +439,8 @@ def _unread(left: Sequence[str]) -> Iterator[str]:
 
 
 def _some(cells: Sequence[str]) -> str:
-    quoted = ", ".join(f"“{cell[:LONGEST_EXAMPLE]}”" for cell in cells[:TOLD_UNREAD])
-    return quoted + " …" * (len(cells) > TOLD_UNREAD)
+    quoted = ", ".join(f"“{cell[:LONGEST_EXAMPLE]}”" for cell in cells[:UNREAD_LISTED])
+    return quoted + " …" * (len(cells) > UNREAD_LISTED)
 
 
 def _most_places(pairs: Iterable[tuple[Any, str]]) -> int:

@@ -71,9 +71,9 @@ def table_words(name: str, row_count: int, columns: Sequence[TableColumn]) -> st
     return "\n".join(lines)
 
 
-_TOLD = read_lists("rows")
-_FIGURES = _TOLD["figures"]
-PARTS = {word: Part(name) for name, said in _TOLD["parts"].items() for word in said.split()}
+_LISTS = read_lists("rows")
+_FIGURES = _LISTS["figures"]
+PARTS = {word: Part(name) for name, words in _LISTS["parts"].items() for word in words.split()}
 FIGURES = frozenset({ColumnType.NUMBER, ColumnType.DURATION})
 ORDERED = FIGURES | {ColumnType.DATE, ColumnType.QUARTER}
 
@@ -81,7 +81,7 @@ ORDERED = FIGURES | {ColumnType.DATE, ColumnType.QUARTER}
 def _expressions(section: str) -> dict[tuple[str, ...], str]:
     return {
         tuple(part.split()): name
-        for name, text in _TOLD[section].items()
+        for name, text in _LISTS[section].items()
         for part in text.split(";")
     }
 
@@ -90,14 +90,14 @@ CUES = _expressions("cues")
 COMPARED = _expressions("compared")
 CHANGES: dict[str, list[tuple[str, ...]]] = {
     name: [tuple(part.split()) for part in text.split(";")]
-    for name, text in _TOLD["changes"].items()
+    for name, text in _LISTS["changes"].items()
 }
 EXISTS = CHANGES["exists"][0]
 LONGEST_SAID = max(map(len, (*CUES, *COMPARED)))
-THAN, JUDGING = (frozenset(_TOLD["adjectives"][name].split()) for name in ("than", "judging"))
+THAN, JUDGING = (frozenset(_LISTS["adjectives"][name].split()) for name in ("than", "judging"))
 IDLE = frozenset(map(normalised, all_words("idle_over_rows")))
-MONTHS = {normalised(word): at for word, at in all_meanings("months").items()}
-ORDINALS = {normalised(word): at for word, at in all_meanings("ordinals").items()}
+MONTHS = {normalised(word): number for word, number in all_meanings("months").items()}
+ORDINALS = {normalised(word): number for word, number in all_meanings("ordinals").items()}
 _SPELLED = {normalised(word): value for word, value in all_meanings("numbers").items()}
 NUMBERS = {word: int(value) for word, value in _SPELLED.items() if value < 100}
 SCALES: dict[str, int] = meanings(_FIGURES["scales"])
@@ -120,7 +120,7 @@ class Adjective:
 
 def _adjectives() -> dict[str, Adjective]:
     adjectives: dict[str, Adjective] = {}
-    for line in _TOLD["adjectives"]["lines"].strip().splitlines():
+    for line in _LISTS["adjectives"]["lines"].strip().splitlines():
         sign, measures, forms = line.split("|")
         for form in forms.split():
             most = form.endswith("est") or form.endswith("ste")
@@ -128,7 +128,7 @@ def _adjectives() -> dict[str, Adjective]:
             made = Adjective(sign == "+", tuple(measures.split()), degree)
             adjectives |= dict.fromkeys([form + e for e in ("", *"nrsm") if most or not e], made)
     for name in ("up", "down"):
-        ends = _TOLD["adjectives"][name].split()
+        ends = _LISTS["adjectives"][name].split()
         for form in ends:
             named_measures = adjectives.get(form, Adjective(True)).measures
             adjectives[form] = Adjective(name == "up", named_measures, "most")

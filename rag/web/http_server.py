@@ -146,7 +146,7 @@ def allow_sockets(wanted: int = CONNECTIONS + 200) -> None:
 
 WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 LOOK_SECONDS = 0.5
-SETTLED_SECONDS = 10.0  # a worker that lived so long was well
+HEALTHY_SECONDS = 10.0  # a worker that lived so long was well
 LONGEST_PAUSE_SECONDS = 30.0
 REFUSED = 3  # the status of a worker that cannot begin
 PR_SET_PDEATHSIG = 1  # of linux/prctl.h
@@ -220,14 +220,14 @@ class Fleet:
     def _replace(self, place: WorkerSlot, status: int) -> None:
         """Later and later, if it dies again and again."""
         lived = time.monotonic() - place.began_at
-        self.has_settled = self.has_settled or lived > SETTLED_SECONDS
+        self.has_settled = self.has_settled or lived > HEALTHY_SECONDS
         pid, place.pid = place.pid, None
         if self.is_stopping:
             return
         if status == REFUSED and not self.has_settled:
             self._stop()
             raise SetupError("The server ends, because its workers cannot begin.")
-        place.failures = 0 if lived > SETTLED_SECONDS else place.failures + 1
+        place.failures = 0 if lived > HEALTHY_SECONDS else place.failures + 1
         pause = min(LONGEST_PAUSE_SECONDS, 2.0**place.failures - 1)
         place.due_at = time.monotonic() + pause
         log.warning(

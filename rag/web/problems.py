@@ -28,7 +28,7 @@ TELLING = ("value_error", "missing", "too_short", "too_long")  # these of pydant
 TYPES = ("str", "constrained-str")  # of those that a place may hold
 OPENAI_PATHS = "/v1/"
 OF_OPENAI = ("/chat/completions", "/responses", "/models")  # where a base address lacks its end
-_NAMED = re.compile(r"^([a-z_]+(?:\.[a-z_]+)*): ")  # a field, at the beginning of a refusal
+_FIELD_NAME = re.compile(r"^([a-z_]+(?:\.[a-z_]+)*): ")  # a field, at the beginning of a refusal
 MACHINE_PATHS = ("/api/", "/v1/", "/openapi", "/healthz", "/readyz", "/metrics")
 
 log = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ def openai_error(members: Mapping[str, Any]) -> Response:
 def openai_problem(members: Mapping[str, Any]) -> dict[str, Any]:
     """The members of a problem in the shape of OpenAI's errors."""
     fields = [error["field"] for error in members.get("errors", ())]
-    fields += _NAMED.findall(members["detail"])
+    fields += _FIELD_NAME.findall(members["detail"])
     return {
         "error": {
             "message": members["detail"],

@@ -29,7 +29,7 @@ from rag.web.access.owner import current_owner, is_cookie_caller
 from rag.web.problems import HIDDEN_DETAIL, problem_of, problem_response
 
 LANE_EXTENSION = "groundnote-lane"
-HELD_BACK = 0.25  # of the threads are never given to answers
+SEND_BUFFER = 0.25  # of the threads are never given to answers
 WAITING_SHARE = 0.25  # of the threads may hold requests that wait
 EVENT_STREAM = "text/event-stream"
 
@@ -49,7 +49,7 @@ def limit_answers(
     A stream of one that is `telling` begins at once: it says itself how many wait before it.
     """
     waiting = max(1, int(WAITING_SHARE * threads))
-    capacity = max(1, int((1 - HELD_BACK) * threads) - waiting)
+    capacity = max(1, int((1 - SEND_BUFFER) * threads) - waiting)
     lane = Lane(capacity, waiting=waiting, share=None if are_one else capacity // 2)
     app.extensions[LANE_EXTENSION] = lane
 
@@ -96,14 +96,14 @@ def wants_events() -> bool:
 
 
 LOOK_SECONDS = 1.0  # an answer without a model has ended by then
-TOLD_BY = "waitress.client_disconnected"
+DISCONNECT_KEY = "waitress.client_disconnected"
 CONNECTIONS = ("gunicorn.socket", "werkzeug.socket")  # where servers leave it; others do not
 
 
 @contextmanager
 def hanging_up_when_left(hang_up: HangUp, *, look_seconds: float = LOOK_SECONDS) -> Iterator[None]:
     """Hang up once the client of this request has gone, where its server lets us see that."""
-    is_gone = way_to_tell()
+    is_gone = disconnect_check()
     if is_gone is None:
         yield
         return
@@ -122,9 +122,9 @@ def hanging_up_when_left(hang_up: HangUp, *, look_seconds: float = LOOK_SECONDS)
         ended.set()
 
 
-def way_to_tell() -> Callable[[], bool] | None:
+def disconnect_check() -> Callable[[], bool] | None:
     """Says whether the client of this request has gone, where its server lets us see that."""
-    tells: Callable[[], bool] | None = request.environ.get(TOLD_BY)
+    tells: Callable[[], bool] | None = request.environ.get(DISCONNECT_KEY)
     if tells is not None:
         return tells
     results = (request.environ.get(name) for name in CONNECTIONS)
@@ -148,7 +148,7 @@ def give_budgets(app: Flask) -> None:
 
     @app.before_request
     def give() -> None:
-        begin(Budget(owner=g.get("owner", ""), has_left=way_to_tell() or (lambda: False)))
+        begin(Budget(owner=g.get("owner", ""), has_left=disconnect_check() or (lambda: False)))
 
     @app.teardown_request
     def end(_error: BaseException | None) -> None:
@@ -193,7 +193,7 @@ def _may_be(response: Response) -> bool:
 
 
 EXTENSION = "groundnote-turns"
-KEPT_SECONDS = 60.0  # after its end: for a page that comes back late
+SECONDS_AFTER_END = 60.0  # after its end: for a page that comes back late
 ENDING_SECONDS = 5.0  # that a server which ends waits for its answers
 SHUT_DOWN = "The server was stopped while it wrote this answer. Ask for it again."
 
@@ -338,7 +338,7 @@ class Turns:
             self._turns = [
                 turn
                 for turn in self._turns
-                if turn.ended_at is None or now - turn.ended_at < KEPT_SECONDS
+                if turn.ended_at is None or now - turn.ended_at < SECONDS_AFTER_END
             ]
             self._turns.append(turn)
         threading.Thread(target=self._run, args=(turn, events), name="turn", daemon=True).start()

@@ -1,8 +1,7 @@
 """How the parts that find and answer are put together; loaded when the first of them is needed."""
 
 from collections.abc import Sequence
-from contextlib import suppress
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from rag.chat.answers import Answering, Checks, DirectSources
@@ -12,12 +11,11 @@ from rag.chat.context import ContextBuilder, MemoryRules
 from rag.chat.draft import ModelWriter
 from rag.chat.follow_ups import FollowUps
 from rag.chat.tool_loop import Actions, ToolOffer, ToolRoom
-from rag.errors import IndexAway, ModelError
 from rag.library.answers import LibraryAnswers, Remarks, UnreadFiles
 from rag.llm.openai_compatible import OpenAIChatModel
 from rag.memory.conversation import ConversationMemory
 from rag.memory.summariser import ApplicationModel, Excuse, Summariser
-from rag.records import Confidence, Readable, Verdict
+from rag.records import Verdict
 from rag.seams import Embedder, Matrix, OwnedSession, Writer
 from rag.seams.models import FOLLOW_UP, SUMMARY, OpenStatement
 from rag.search.confidence import Spread, usual_spread
@@ -95,7 +93,7 @@ def memory_of(application: "Application") -> ContextBuilder:
         max_pairs=context.max_pairs,
         answer_tokens=settings.llm.max_tokens,
         answer_limit=window.answer_limit if window is not None else lambda: None,
-        told_window=window.published_tokens if window is not None else None,
+        published_window=window.published_tokens if window is not None else None,
         windows=application.picked_windows,
         tools=_offer(application, model) if model is not None and settings.llm.tools else None,
         recall_tokens=context.recall_tokens,
@@ -178,7 +176,7 @@ def assistant_of(application: "Application") -> Assistant:
         lambda texts: application.embedder.embed(texts),
         lexicon=documents.lexicon,
         mentions=mentions,
-        confidence=partial(_confidence, application),
+        confidence=lambda question, readable: application.retriever.confidence(question, readable),
     )
     writer: Writer = without_model
     if model is not None:
@@ -206,7 +204,7 @@ def assistant_of(application: "Application") -> Assistant:
         limits=TurnLimits(
             question_chars=settings.web.max_question_chars,
             sources=settings.retrieval.limit,
-            past_turns=follow_up.max_turns,
+            history_turns=follow_up.max_turns,
             answer_seconds=settings.llm.answer_seconds,
         ),
         metrics=application.metrics,
@@ -222,13 +220,6 @@ def _others(application: "Application") -> dict[str, Writer]:
             model.when_too_long(application.picked_windows[name].was_too_small)
             others[name] = ModelWriter(model, temperature=settings.llm.temperature)
     return others
-
-
-def _confidence(application: "Application", question: str, readable: Readable) -> Confidence:
-    """Nothing is said of it where a model or an index is away."""
-    with suppress(ModelError, IndexAway):
-        return application.retriever.confidence(question, readable)
-    return Confidence()
 
 
 def _direct_sources(application: "Application", mentions: NameMentions) -> DirectSources:

@@ -39,7 +39,7 @@ from rag.seams import ChunkIndex, Embedder
 from rag.sessions.store import SqlConversationStore
 from rag.settings import PREFIX, Settings
 from rag.wiring.components import (
-    kept_places,
+    file_places,
     once,
     open_collections,
     open_embedder,
@@ -550,7 +550,7 @@ class Application:
             self.repair()
 
     def _note(self, **options: Any) -> None:
-        note_manifest(self.engine, self.settings.data_dir, kept_places(self.settings), **options)
+        note_manifest(self.engine, self.settings.data_dir, file_places(self.settings), **options)
 
     def repair(self, *, is_asked: bool = False) -> Differences:
         """Make vectors, words and rows follow the database again; returns what there was to do.
@@ -576,7 +576,7 @@ class Application:
 
     def without_rows(self, *, reads: bool = False) -> set[str]:
         """Ids of tables whose rows are gone, or are not those that were noted."""
-        before, places = read_manifest(self.settings.data_dir), kept_places(self.settings)
+        before, places = read_manifest(self.settings.data_dir), file_places(self.settings)
         return tables_without_rows(self.tables, places, before.rows if before else {}, reads=reads)
 
     def rows_made_again(self, *, reads: bool = False) -> list[str]:

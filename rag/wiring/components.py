@@ -68,7 +68,7 @@ def open_tables(settings: Settings, engine: Engine) -> "TableStore":
     return TableStore(engine, files)
 
 
-def kept_places(settings: Settings) -> Places:
+def file_places(settings: Settings) -> Places:
     """Where the files beside the database lie, as far as they lie on this machine."""
     rows = Path(settings.tables.url) if settings.tables.url else settings.data_dir / "tables"
     return Places(None if "://" in str(settings.tables.url) else rows)

@@ -148,7 +148,7 @@ def rows_read(monkeypatch):
 
 @pytest.fixture
 def holds_little(monkeypatch):
-    for name, number in {"HELD": 40, "BLOCK": 20, "MOST_BLOCKS": 2}.items():
+    for name, number in {"NEWEST_MESSAGES": 40, "BLOCK": 20, "MOST_BLOCKS": 2}.items():
         monkeypatch.setattr(conversation, name, number)
     monkeypatch.setattr("rag.memory.summary.MOST_MESSAGES", 16)
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from rag.citations.verdicts import check_text, given_sources
+from rag.citations.verdicts import check_text, sources_from_texts
 
 LONG, SHORTER = 12_800, 3_200
 MOST_SECONDS = {LONG: 30.0, LONG // 2: 12.0, SHORTER: 6.0}  # ten times what the slowest takes
@@ -28,7 +28,7 @@ def test_what_is_long_and_strange_is_checked_in_time(motif, length):
     strange = f"It weighs{(motif * length)[:length]} 5 g [1]."
     began = time.process_time()
 
-    check_text(strange, given_sources([(1, SHORT, "")]))
-    check_text(SHORT, given_sources([(1, strange, "")]))
+    check_text(strange, sources_from_texts([(1, SHORT, "")]))
+    check_text(SHORT, sources_from_texts([(1, strange, "")]))
 
     assert time.process_time() - began < MOST_SECONDS[length]

@@ -136,13 +136,13 @@ class TestTwoSyncs:
         Coming to where it was is no work of its own, however long it takes.
         """
         monkeypatch.setattr(transfer, "ASK_SECONDS", 60.0 if place == "transfer" else 0.0)
-        seen_before = WebSource._seen_before
+        seen_before = WebSource._replay
 
         def slow(*given):
             time.sleep(0.05 if place == "slow list" else 0)
             return seen_before(*given)
 
-        monkeypatch.setattr(WebSource, "_seen_before", slow)
+        monkeypatch.setattr(WebSource, "_replay", slow)
         monkeypatch.setattr(background, "GIVE_WAY_SECONDS", 0.0)
         monkeypatch.setattr(Transfer, "_is_time", lambda _self: place == "transfer")
         office = office_of(sources={"private_hosts": LOOPBACK})

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.language.names import asked_identifiers, code_of, identifiers
+from rag.language.names import code_of, identifiers, identifiers_of_question
 
 
 def codes(text):
@@ -40,7 +40,7 @@ def test_are_read_from_a_text(text, expected):
     ],
 )
 def test_of_a_question_any_may_be_meant(question, expected):
-    found = {each.code for choices in asked_identifiers(question) for each in choices}
+    found = {each.code for choices in identifiers_of_question(question) for each in choices}
 
     assert expected <= found
     assert bool(found) == bool(expected)
@@ -52,4 +52,4 @@ def test_any_text_is_read_and_what_is_read_is_one(text):
         assert code_of(each.written) == each.code
         assert len(each.code) <= 40
         assert len(each.written) <= 80
-    asked_identifiers(text)
+    identifiers_of_question(text)

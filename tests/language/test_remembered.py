@@ -1,4 +1,4 @@
-from rag.language.lazy_patterns import LONGEST, memoised
+from rag.language.words import LONGEST, memoised
 
 
 def test_a_text_is_read_once_and_a_long_one_each_time():

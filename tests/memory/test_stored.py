@@ -213,7 +213,7 @@ class TestWhatIsOlderThanTheMessagesThatAreHeld:
 
     @pytest.fixture(autouse=True)
     def short(self, monkeypatch):
-        monkeypatch.setattr(conversation, "HELD", 12)
+        monkeypatch.setattr(conversation, "NEWEST_MESSAGES", 12)
         monkeypatch.setattr(conversation, "BLOCK", 8)
 
     def indexed(self, session):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import update
 
 from rag.db import measurements, writing
-from rag.operations.measurements import ENDED_AFTER, PAST, SharedFigures
+from rag.operations.measurements import ENDED_AFTER, ENDED_PROCESSES, SharedFigures
 from rag.runtime.metrics import Metrics
 
 
@@ -57,7 +57,7 @@ def test_what_was_gathered_before_is_gathered_again(any_engine):
         metrics.turns.labels("finished").inc()
         told.tell()
         with writing(any_engine) as connection:
-            is_one = measurements.c.process != PAST
+            is_one = measurements.c.process != ENDED_PROCESSES
             connection.execute(update(measurements).where(is_one).values(updated_at=long_ago))
 
     assert turns(process(any_engine)[1].render()) == [4.0]

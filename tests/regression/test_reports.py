@@ -41,10 +41,10 @@ def test_a_failure_shows_what_was_expected_what_came_and_from_where():
 
 
 def test_of_a_long_answer_its_beginning_is_shown():
-    check = Check(3, "says 'six'", False, "a" * report.SHOWN + "b")
+    check = Check(3, "says 'six'", False, "a" * report.LONGEST_ANSWER + "b")
     text = shown(report.show, replace(FAILED, turns=(replace(FINE, checks=(check,)),)))
 
-    assert f"{'a' * report.SHOWN} …" in "".join(text.split("\n"))
+    assert f"{'a' * report.LONGEST_ANSWER} …" in "".join(text.split("\n"))
     assert "ab" not in text
 
 

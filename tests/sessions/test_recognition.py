@@ -1,5 +1,6 @@
 """What clients do to an answer does not hide it; what makes it another one does."""
 
+import re
 from importlib import import_module
 
 import pytest
@@ -83,6 +84,15 @@ def test_what_many_may_say_counts_with_its_question_only(answer, strength):
     assert known(answer, answer, shown="How much?") == strength
 
 
+@pytest.mark.parametrize("answer", [ANSWER, LONG, "It weighs 120 g [1]."])
+def test_one_without_any_of_its_numbers_counts_with_its_question_only(answer):
+    bare = re.sub(r" ?\[\d\]", "", answer)
+
+    assert known(bare, answer) == "weak"
+    assert known(bare, answer, shown="How long?") == "strong"
+    assert not known(f"{bare} [9]", answer, shown="How long?")
+
+
 def test_those_of_earlier_versions_are_everybodys():
     keys = stored_keys(ANYBODY, "", ANSWER)
 
@@ -138,11 +148,11 @@ class TestFinding:
 
         found = find(owner, user, *question, (Role.ASSISTANT, answer))
 
-        assert found.session.owner == owner
-        assert found.by is not Recognised.ANSWERS or found.session.id in own
-        texts = [source.text for source in found.session.sources()]
+        assert found.handle.owner == owner
+        assert found.by is not Recognised.ANSWERS or found.handle.id in own
+        texts = [source.text for source in found.handle.sources()]
         assert set(texts) <= {f"Secret of {owner} and {user}."} | {
-            source.text for source in found.session.sources() if not source.document_id
+            source.text for source in found.handle.sources() if not source.document_id
         }
 
     def test_what_was_deleted_is_not_found(self, begun, find, engine):
@@ -174,8 +184,8 @@ class TestFinding:
         found = find("anna", "", (Role.USER, "Hi?"), (Role.ASSISTANT, ANSWER))
 
         assert found.by is Recognised.BRANCH
-        assert found.session.id not in made
-        assert [each.number for each in found.session.sources()] == [1, 2, 3]
+        assert found.handle.id not in made
+        assert [each.number for each in found.handle.sources()] == [1, 2, 3]
 
 
 PEOPLE = st.sampled_from([("anna", ""), ("anna", "x"), ("ben", "")])
@@ -210,7 +220,7 @@ class Talk:
         past = [ImportedMessage(each.role, each.content) for each in self.said[-window:]]
         if forged:
             past.insert(0, ImportedMessage(Role.ASSISTANT, FORGED.format(forged)))
-        session = self.finder.find(past).session
+        session = self.finder.find(past).handle
         if forged and not session.sources([forged]):
             self.forged.add(forged)
         reserve_numbers(session, past)
@@ -266,11 +276,11 @@ def test_nobody_goes_on_where_another_user_of_the_same_owner_was(engine, users, 
     found = other.finder.find(past)
 
     assert found.by is Recognised.NEW
-    assert found.session.id not in own
-    assert found.session.sources() == []
+    assert found.handle.id not in own
+    assert found.handle.sources() == []
     assert not other.finder.knows(past)
-    assert one.finder.find(past).session.id in own  # who asked it does
-    for session_id in {*own, found.session.id}:
+    assert one.finder.find(past).handle.id in own  # who asked it does
+    for session_id in {*own, found.handle.id}:
         store.open(session_id, owner="anna").delete()
 
 
@@ -287,4 +297,4 @@ def test_the_migration_makes_those_of_stored_answers(engine):
     finder = ConversationFinder(store, table, ContextConfig(), "anna", "whoever")
     found = finder.find([*said, *said])
 
-    assert (found.session.id, found.by, found.is_certain) == (session.id, Recognised.ANSWERS, True)
+    assert (found.handle.id, found.by, found.is_certain) == (session.id, Recognised.ANSWERS, True)

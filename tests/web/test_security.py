@@ -373,9 +373,17 @@ class TestProxy:
         with pytest.raises(SetupError, match=r"auth\.trusted_proxies holds what is no address"):
             make_client(auth={"mode": "proxy", "trusted_proxies": ["the proxy"]})
 
-    @pytest.mark.parametrize("headers", [{}, {"X-User": " "}, {"X-User": "a" * 201}])
-    def test_must_name_the_caller(self, proxied, headers):
+    @pytest.mark.parametrize("name", [None, " ", "a" * 201, "group:it"])
+    def test_must_name_the_caller(self, proxied, name):
+        headers = {} if name is None else {"X-User": name}
+
         assert proxied.get("/api/v1/sessions", headers=headers).status_code == 401
+
+
+@pytest.mark.parametrize("name", ["group:it", "a" * 201])
+def test_who_owns_all_where_nobody_logs_in_has_a_name_of_a_caller(make_client, name):
+    with pytest.raises(SetupError, match=r"sessions\.default_owner: .* is no name of a caller"):
+        make_client(sessions={"default_owner": name})
 
 
 class TestRateLimits:

@@ -19,9 +19,9 @@ from rag.render.answers import Register, answer_html
 from rag.render.evidence import numbers_of_rows
 from rag.render.statements import (
     CitedStatement,
+    compare_statement,
     deciding,
     places_of,
-    shown_statement,
     statements_in,
     strong,
 )
@@ -78,14 +78,14 @@ class TestWhatDecides:
         ]
 
     def test_is_strong_in_the_statement_and_nothing_becomes_a_tag(self):
-        shown = shown_statement(stated("<b> weighs 410 g", S), ["It weighs 410 g"])
+        shown = compare_statement(stated("<b> weighs 410 g", S), ["It weighs 410 g"])
 
         assert shown.words == "&lt;b&gt; weighs <strong>410 g</strong>"
         assert strong("a<b", []) == "a&lt;b"
 
     def test_says_both_figures_where_one_stands_against_one(self):
-        one = shown_statement(stated("It weighs 410 g.", C), ["It is grey.", "It weighs 112 g."])
-        two = shown_statement(stated("It weighs 410 g.", C), ["Its parts weigh 112 g and 5 g."])
+        one = compare_statement(stated("It weighs 410 g.", C), ["It is grey.", "It weighs 112 g."])
+        two = compare_statement(stated("It weighs 410 g.", C), ["Its parts weigh 112 g and 5 g."])
 
         assert (one.differs, two.differs) == (("410 g", "112 g"), ("", ""))
 

@@ -12,7 +12,7 @@ from rag.sessions.store import SqlConversationStore
 from rag.settings import EmbeddingSettings, LlmSettings, SessionSettings, Settings
 from rag.wiring import application as wired
 from rag.wiring.application import build
-from rag.wiring.components import kept_places, open_embedder, open_model
+from rag.wiring.components import file_places, open_embedder, open_model
 from tests.fakes import HashEmbedder
 from tests.waiting import until
 
@@ -168,7 +168,7 @@ def test_nearness_says_nothing_where_it_was_not_measured(tmp_path, question):
 
 def test_rows_that_lie_elsewhere_are_looked_for_in_no_folder_of_this_machine(tmp_path):
     here, elsewhere = (
-        kept_places(Settings(data_dir=tmp_path, tables={"url": url}))
+        file_places(Settings(data_dir=tmp_path, tables={"url": url}))
         for url in (None, "s3://bucket/rows")
     )
 

@@ -360,7 +360,7 @@ def weigh(figure: AttributedFigure, sources: Sequence[SourceText]) -> WeighedFig
         )
         return WeighedFigure(figure, instead=rival.source if rival else None)
     best = max(same, key=_nearest)
-    figures = [_told_apart(figure, near, other) for near in same]
+    figures = [_distinguished(figure, near, other) for near in same]
     if all(figures):
         return WeighedFigure(figure, instead=max(filter(None, figures), key=_nearest).source)
     if all(names_agree(figure.names, near.source.names) < 0 for near in same):
@@ -397,7 +397,7 @@ def _is_of_same_quantity(stated: AttributedFigure, near: _NearFigure) -> bool:
     return not (figure.unit or there.unit) and bool(stated.counted & near.source.counted)
 
 
-def _told_apart(
+def _distinguished(
     figure: AttributedFigure, carrying: _NearFigure, other: Sequence[_NearFigure]
 ) -> _NearFigure | None:
     """The other figure, where all that tells the two apart in a statement speaks for that one."""

@@ -21,9 +21,9 @@ MOST_MEMORY = 1024 * 1024 * 1024  # address space of the process
 MOST_SECONDS = 1_800.0
 QUIET_SECONDS = 60.0
 HISTORY = 50  # commits, by which is known who changed a file last; 1 where these are too large
-KEPT = b"refs/heads/kept"
+BRANCH = b"refs/heads/kept"
 PACKAGE_PARENT = str(Path(__file__).resolve().parents[3])
-KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "VIRTUAL_ENV", "SSL_CERT_FILE")
+PASSED_VARIABLES = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "VIRTUAL_ENV", "SSL_CERT_FILE")
 ERRORS = {"forbidden": Forbidden, "too_large": TooLarge, "user": UserError, "away": SourceAway}
 
 
@@ -41,7 +41,7 @@ class Wish:
 
 def fetch(wish: Wish) -> tuple[str, str]:
     """The branch and the commit that it is at now. Raises UserError and SourceAway."""
-    environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    environment = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
     try:
         ran = subprocess.run(
             [sys.executable, "-m", "rag.connectors.git.fetch_process"],
@@ -110,7 +110,7 @@ def _fetched(wish: Wish) -> tuple[str, str]:
         except TooLarge:
             name, commit, symrefs = _fetch_into(target, wish, 1)
         refs: Any = target.refs
-        refs[KEPT] = commit
+        refs[BRANCH] = commit
         return branch_name(name, symrefs), commit.decode()
 
 

@@ -30,7 +30,7 @@ AROUND = (
     "body > header, body > footer, body > aside, [role=navigation], [role=banner], "
     "[role=contentinfo], [role=search], [aria-hidden=true], [hidden]"
 )
-KEPT_WORDS = 0.7  # of the page's cells and headings: with fewer, the main text is not the main one
+LEAST_SHARE = 0.7  # of the page's cells and headings: with fewer, the main text is not the main one
 SOME_WORDS = 20
 MOST_LINKS = 5_000  # of a page
 MOST_GUESSED = 2_000_000  # characters of a page whose main text is looked for by its words
@@ -100,7 +100,7 @@ def _main_text(tree: Any, markup: str, url: str) -> str:
     extracted = _extracted(markup, url) if len(markup) <= MOST_GUESSED else ""
     wanted = [word for part in tree.body.css("td, th, h1, h2, h3") for word in _words(part)]
     extracted_words = set(_text_words(extracted))
-    if extracted and sum(word in extracted_words for word in wanted) >= KEPT_WORDS * len(wanted):
+    if extracted and sum(word in extracted_words for word in wanted) >= LEAST_SHARE * len(wanted):
         return extracted
     return str(tree.body.html)
 

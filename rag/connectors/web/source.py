@@ -62,7 +62,7 @@ HTML_STARTS = (b"<!doctype html", b"<html")
 class VisitedPage:
     """An address that was visited: what it is now, and where it leads to."""
 
-    page: CachedPage
+    content: CachedPage
     links: tuple[str, ...] = ()
 
 
@@ -155,18 +155,18 @@ class WebSource:
             count += 1
             self._check_bounds(count, ends)
             self.is_replaying = bool(look.pages)
-            page = self._seen_before(look, url, count) if look.pages else self._looked(url)
+            page = self._replay(look, url, count) if look.pages else self._looked(url)
             if page is None:
                 continue
-            self._now[url] = page.page
-            if page.page.name:
-                yield self._file(page.page)
+            self._now[url] = page.content
+            if page.content.name:
+                yield self._file(page.content)
             if left > 0 and len(queued) <= MOST_ASKED:
                 links = [link for link in self._followed(page.links) if link not in queued]
                 queued.update(links)
                 waiting.extend((link, left - 1) for link in links)
 
-    def _seen_before(self, look: Look, url: str, place: int) -> VisitedPage | None:
+    def _replay(self, look: Look, url: str, place: int) -> VisitedPage | None:
         seen_url, seen = look.pages.popleft()
         if seen_url != url:  # written by another version
             look.pages.clear()
@@ -179,7 +179,7 @@ class WebSource:
 
     def _looked(self, url: str) -> VisitedPage | None:
         page = self._look(url)
-        self._log.add(url, None if page is None else page.page)
+        self._log.add(url, None if page is None else page.content)
         return page
 
     def _check_bounds(self, count: int, ends: float) -> None:

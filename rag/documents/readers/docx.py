@@ -144,16 +144,16 @@ class Styles:
     def level(self, style_id: str) -> int:
         """Of a heading, from 1; 0 of any other paragraph."""
         for style in self._line(style_id):
-            level = _outline_level(style) or _named_level(_value(style, "name"))
+            level = _outline_level(style) or _level_of_style(_value(style, "name"))
             if level is not None:
                 return level
-        return _named_level(style_id) or 0
+        return _level_of_style(style_id) or 0
 
     def numbering(self, style_id: str) -> Numbering | None:
         return next(filter(None, map(_numbering, self._line(style_id))), None)
 
 
-def _named_level(name: str) -> int | None:
+def _level_of_style(name: str) -> int | None:
     match = HEADING_STYLE.match(name)
     return int(match.group(1)) if match else None
 

@@ -22,7 +22,7 @@ from rag.documents.readers import html
 from rag.documents.readers import text as plain_text
 
 DIRECTIVE = re.compile(r"^[ \t>*#.\d-]*\.\. (?:\|[^|\n]+\| )?([\w:+.-]+?) ?::(?=[ \t\n]|$)", re.M)
-NAMED_TARGET = re.compile(r"(.+?)\s*<[^<>]+>", re.DOTALL)
+TEXT_BEFORE_TARGET = re.compile(r"(.+?)\s*<[^<>]+>", re.DOTALL)
 ROLE = re.compile(r":([\w:+.-]+):`|`:([\w:+.-]+):")
 CODE = word_set(
     "code code-block sourcecode highlight-block prompt ipython doctest testcode testoutput "
@@ -48,7 +48,7 @@ OBJECTS = word_set(
     "enumerator var member namespace directive event command"
 )
 PICTURES = word_set("image figure thumbnail")
-KNOWN_ROLES = frozenset(english.roles) - {"index"}  # which docutils only names
+ROLES = frozenset(english.roles) - {"index"}  # which docutils only names
 
 
 class _AnyOptions(dict[str, Callable[..., Any]]):
@@ -183,7 +183,7 @@ def register(text: str) -> None:
             directives.register_directive(name, kind)
     for pair in set(ROLE.findall(text)):
         name = (pair[0] or pair[1]).lower()
-        if name not in KNOWN_ROLES:
+        if name not in ROLES:
             roles.register_local_role(name, _role)
 
 
@@ -201,7 +201,7 @@ def _role(
 ) -> tuple[list[Any], list[Any]]:
     """The words that a reader sees; where they are another section's title, it is looked up."""
     plain = utils.unescape(text).strip()
-    match = NAMED_TARGET.fullmatch(plain)
+    match = TEXT_BEFORE_TARGET.fullmatch(plain)
     if match:
         return [nodes.inline("", match[1].strip())], []
     if name in {"ref", "numref", "any"}:

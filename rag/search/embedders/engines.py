@@ -91,7 +91,7 @@ def read_encoder(folder: Path) -> Encoder | None:
     table = stored["embeddings.word_embeddings.weight"]
     first = KINDS[config["model_type"]]
     return Encoder(
-        dict(_named_weights(stored, int(config["num_hidden_layers"]), first)),
+        dict(_weights_by_name(stored, int(config["num_hidden_layers"]), first)),
         lambda ids: np.asarray(table[ids], dtype=np.float32),
         layers=int(config["num_hidden_layers"]),
         heads=int(config["num_attention_heads"]),
@@ -100,7 +100,9 @@ def read_encoder(folder: Path) -> Encoder | None:
     )
 
 
-def _named_weights(stored: Tensors, layers: int, first: int) -> Iterator[tuple[str, NDArray[Any]]]:
+def _weights_by_name(
+    stored: Tensors, layers: int, first: int
+) -> Iterator[tuple[str, NDArray[Any]]]:
     positions = stored["embeddings.position_embeddings.weight"][first:].astype(np.float32)
     yield "positions", positions + stored["embeddings.token_type_embeddings.weight"][0]
     for kind in ("weight", "bias"):

@@ -356,14 +356,14 @@ class _ModelFile:
     def encoder(self) -> Encoder:
         table = self._bytes("emb.word").view(_QUARTERS).reshape(-1, DIMENSIONS // BLOCK)
         return Encoder(
-            dict(self._named_weights()),
+            dict(self._weights_by_name()),
             lambda ids: _whole(table[ids]),
             layers=self._layers,
             heads=self._heads,
             epsilon=self._epsilon,
         )
 
-    def _named_weights(self) -> Iterator[tuple[str, NDArray[Any]]]:
+    def _weights_by_name(self) -> Iterator[tuple[str, NDArray[Any]]]:
         positions = self._floats("emb.pos").reshape(-1, DIMENSIONS)
         yield "positions", positions + self._floats("emb.type")[:DIMENSIONS]
         yield "norm.weight", self._floats("emb.ln.w")

@@ -14,12 +14,12 @@ from rag.errors import NotAllowed
 from rag.settings import GROUP
 
 LASTS = timedelta(days=31)
-SEEN_EVERY = timedelta(minutes=5)  # how exactly the last use is known
+LAST_USE_PRECISION = timedelta(minutes=5)  # how exactly the last use is known
 SECRET_BYTES = 32
 LONGEST_AGENT = 200
 LONGEST_OWNER = 200
 # The first of each that is found is meant: most browsers call themselves by several names.
-KNOWN_AGENTS = (
+AGENT_NAMES = (
     ("Edge", "Firefox", "Chrome", "Safari"),
     ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux"),
 )
@@ -41,7 +41,7 @@ class Login:
     def browser(self) -> str:
         """Such as "Firefox on Windows", where it says so."""
         agent = self.agent.replace("Edg/", "Edge/")
-        parts = [next((name for name in names if name in agent), "") for names in KNOWN_AGENTS]
+        parts = [next((name for name in names if name in agent), "") for names in AGENT_NAMES]
         name_and_system = " on ".join(parts).replace("Mac OS X", "macOS")
         return name_and_system if all(parts) else self.agent or "A browser that gave no name"
 
@@ -94,7 +94,7 @@ class LoginTable:
         if row is None or as_utc(row.expires_at) <= self._now():
             return None
         login = _login(row)
-        if login.last_used_at < self._now() - SEEN_EVERY:
+        if login.last_used_at < self._now() - LAST_USE_PRECISION:
             with writing(self._engine) as connection:
                 seen = update(logins).where(logins.c.id == login.id)
                 connection.execute(seen.values(last_used_at=self._now()))

@@ -64,7 +64,7 @@ class LoginProvider:
         """Comes back with the code: it says in which browser the login was begun."""
         return derived(secret, "state")
 
-    def way_there(self, secret: str, back: str) -> str:
+    def login_url(self, secret: str, back: str) -> str:
         """Where the browser logs in. Raises ProviderAway and NotAllowed."""
         with self._heard():
             self._learn()
@@ -95,7 +95,7 @@ class LoginProvider:
                 raise ValueError("it gave no id_token; the scope must hold openid")
             return self._entrant_of(self._with_userinfo(dict(claims), token))
 
-    def way_out(self, back: str) -> str | None:
+    def logout_url(self, back: str) -> str | None:
         """Where one logs out of the provider as well, if it has such a place."""
         with suppress(ProviderAway, NotAllowed), self._heard():
             self._learn()

@@ -83,7 +83,7 @@ FindOwner = Callable[[], str]
 def current_owner() -> str:
     """The owner of what this request may see. Raises NotAllowed."""
     if "owner" not in g:
-        g.owner = checked_owner(current_app.extensions[EXTENSION]())
+        g.owner = current_app.extensions[EXTENSION]()
         act(g.owner, caller_address())
     return str(g.owner)
 
@@ -138,11 +138,13 @@ class LoginOwners:
     def __call__(self) -> str:
         kind, _, token = request.headers.get("Authorization", "").partition(" ")
         if kind:
-            return self.entrant(token.strip() if kind.lower() == "bearer" else "").owner
+            return checked_owner(
+                self.entrant(token.strip() if kind.lower() == "bearer" else "").owner
+            )
         login = self.login()
         if login is None:
             raise NotAllowed("Please log in, or send your token as `Authorization: Bearer …`.")
-        return login.owner
+        return checked_owner(login.owner)
 
     def login(self) -> Login | None:
         """The login that this request came with, while what it was made with holds."""
@@ -201,10 +203,17 @@ def find_owners(app: Flask, settings: Settings, engine: Engine) -> None:
                 auth.tokens, LoginTable(engine), provider, guesses=guesses
             )
         case "proxy":
-            app.extensions[EXTENSION] = named_by_header(auth)
+            app.extensions[EXTENSION] = owner_from_header(auth)
         case "single":
-            owner = settings.sessions.default_owner
+            owner = _default_owner(settings)
             app.extensions[EXTENSION] = lambda: owner
+
+
+def _default_owner(settings: Settings) -> str:
+    try:
+        return checked_owner(settings.sessions.default_owner)
+    except NotAllowed as error:
+        raise SetupError(f"sessions.default_owner: {error}.") from error
 
 
 def login_provider(auth: AuthSettings) -> "LoginProvider":
@@ -224,7 +233,7 @@ def login_provider(auth: AuthSettings) -> "LoginProvider":
     return LoginProvider(auth.oidc)
 
 
-def named_by_header(auth: AuthSettings) -> FindOwner:
+def owner_from_header(auth: AuthSettings) -> FindOwner:
     """Trust the proxy in front, and nobody else: it overwrites the header in every request."""
     trusted = networks_of(auth.trusted_proxies)
 
@@ -239,6 +248,6 @@ def named_by_header(auth: AuthSettings) -> FindOwner:
             raise NotAllowed(
                 f"The proxy in front of this server must name the caller in {auth.proxy_header}."
             )
-        return owner
+        return checked_owner(owner)
 
     return find

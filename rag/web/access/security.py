@@ -134,7 +134,7 @@ def harden(response: Response) -> Response:
 
 _ORIGIN = re.compile(r"null|[a-z][a-z0-9+.-]*://[^/\s*?#]+")
 METHODS, ALLOWED_HEADERS = "GET, POST, DELETE", "Authorization, Content-Type"
-KEPT_SECONDS = "600"  # that a browser remembers what it was told before it asks
+PREFLIGHT_SECONDS = "600"  # that a browser remembers what it was told before it asks
 
 
 def admit_origins(app: Flask, settings: Settings) -> None:
@@ -188,7 +188,7 @@ def _allow_origin(response: Response) -> Response:
         wanted = request.headers.get("Access-Control-Request-Headers", ALLOWED_HEADERS)
         response.headers["Access-Control-Allow-Headers"] = wanted
         response.headers["Access-Control-Allow-Methods"] = METHODS
-        response.headers["Access-Control-Max-Age"] = KEPT_SECONDS
+        response.headers["Access-Control-Max-Age"] = PREFLIGHT_SECONDS
     return response
 
 

@@ -175,7 +175,7 @@ def original_of(document: Document, *, is_shown: bool = False) -> Response:
     path = application().documents.original(document)
     is_shown = is_shown and document.media_type == PDF
     response = send_file(
-        path or BytesIO(_at_its_source(document)),
+        path or BytesIO(_read_from_source(document)),
         mimetype=document.media_type,
         as_attachment=not is_shown,
         download_name=document.name.rpartition("/")[2],
@@ -186,7 +186,7 @@ def original_of(document: Document, *, is_shown: bool = False) -> Response:
     return response
 
 
-def _at_its_source(document: Document) -> bytes:
+def _read_from_source(document: Document) -> bytes:
     if application().sources.table.of_document(document.id) is None:
         raise NotFound(
             f"The original of {document.name} was not kept, or not on this machine. Ingest the "

@@ -159,10 +159,10 @@ def check_any_text(body: CheckBody) -> CheckedModel:
 
 def _sources_of(body: CheckBody) -> dict[int, Source] | None:
     """What the numbers stand for; None where nobody said."""
-    from rag.citations.verdicts import given_sources
+    from rag.citations.verdicts import sources_from_texts
 
     if body.session_id is not None:
         return {source.number: source for source in open_session(body.session_id).sources()}
     if body.sources is None:
         return None
-    return given_sources((source.n, source.text, source.title) for source in body.sources)
+    return sources_from_texts((source.n, source.text, source.title) for source in body.sources)

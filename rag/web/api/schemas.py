@@ -157,11 +157,13 @@ class FirstWrong(FailFast):
 
 
 # Lengths are the text's own, and told so: bounds stand before what is done to it.
-STORABLE, SAID = BeforeValidator(storable_text), AfterValidator(not_blank)
+STORABLE, NOT_BLANK = BeforeValidator(storable_text), AfterValidator(not_blank)
 Words = Annotated[str, STORABLE]
-Question = Annotated[str, Field(min_length=1, max_length=MAX_QUESTION_CHARS), STORABLE, SAID]
-TableQuestion = Annotated[str, Field(min_length=1, max_length=LONGEST_QUESTION), STORABLE, SAID]
-SearchWords = Annotated[str, Field(min_length=1, max_length=10_000), STORABLE, SAID]
+Question = Annotated[str, Field(min_length=1, max_length=MAX_QUESTION_CHARS), STORABLE, NOT_BLANK]
+TableQuestion = Annotated[
+    str, Field(min_length=1, max_length=LONGEST_QUESTION), STORABLE, NOT_BLANK
+]
+SearchWords = Annotated[str, Field(min_length=1, max_length=10_000), STORABLE, NOT_BLANK]
 Title = Annotated[str, Field(max_length=300), STORABLE]
 ShortId = Annotated[str, Field(max_length=40), STORABLE]
 ShortText = Annotated[str, Field(max_length=300)]  # a name or an id
@@ -266,7 +268,7 @@ class RangeQuery(RequestBody):
 class MessageSearchQuery(RequestBody):
     """What to look for in messages, ignoring case."""
 
-    q: Annotated[str, Field(min_length=1, max_length=1000), STORABLE, SAID]
+    q: Annotated[str, Field(min_length=1, max_length=1000), STORABLE, NOT_BLANK]
     limit: Annotated[int, Field(ge=1, le=200)] = 20
 
 

@@ -266,7 +266,7 @@ def list_summaries(path: SessionPath) -> SummariesModel:
 
 messages_api = DescribedApi("messages", "Questions, and their answers with citations.")
 MAX_MESSAGES_AT_ONCE = 1000
-KNOWN_SECONDS = 3.0  # until all processes know of an answer that is begun
+START_SECONDS = 3.0  # until all processes know of an answer that is begun
 
 
 @messages_api.post("/sessions/<session_id>/messages", responses={"200": AnswerModel})
@@ -327,9 +327,9 @@ def stop(path: MessagePath) -> tuple[StoppedModel, int]:
 
 def _stopped_elsewhere(session: SessionTranscript, index: int) -> bool:
     """Which process writes an answer is written down a moment after it began."""
-    until = time.monotonic() + KNOWN_SECONDS
+    until = time.monotonic() + START_SECONDS
     while not (is_told := session.stop(index)) and time.monotonic() < until:
-        time.sleep(KNOWN_SECONDS / 10)
+        time.sleep(START_SECONDS / 10)
     return is_told
 
 

@@ -24,7 +24,7 @@ api = DescribedApi("sources", "What collections are kept in step with.")
 LONGEST_EVERY = 366 * 86_400  # seconds
 Glob = Annotated[str, Field(min_length=1, max_length=300), STORABLE]
 Globs = Annotated[list[Glob], Field(max_length=100)]
-Every = Annotated[int, Field(ge=0, le=LONGEST_EVERY)]
+Interval = Annotated[int, Field(ge=0, le=LONGEST_EVERY)]
 
 
 class FailureModel(Described):
@@ -109,7 +109,7 @@ class NewSourceBody(Body):
     include: Globs = Field([])
     exclude: Globs = Field([])
     depth: Annotated[int, Field(ge=0, le=20)] = 3
-    every: Every | None = None
+    every: Interval | None = None
     watch: bool = False
 
 
@@ -118,7 +118,7 @@ class SourceBody(Body):
 
     include: Globs | None = None
     exclude: Globs | None = None
-    every: Every | None = None
+    every: Interval | None = None
     watch: bool | None = None
 
 
@@ -139,7 +139,7 @@ def list_sources(query: SourcesQuery) -> DocumentSourcesModel:
     """The sources of the collections that the caller manages."""
     wanted = rights.chosen([query.collection]) if query.collection else ()
     return DocumentSourcesModel(
-        sources=[shown_source(source) for source in managed_sources(wanted)]
+        sources=[describe_source(source) for source in managed_sources(wanted)]
     )
 
 
@@ -160,13 +160,13 @@ def create_source(body: NewSourceBody) -> tuple[DocumentSourceModel, int]:
         body.every or None,
         body.watch,
     )
-    return shown_source(add_source(wish)), 201
+    return describe_source(add_source(wish)), 201
 
 
 @api.get("/sources/<source_id>", responses={"200": DocumentSourceModel})
 def read_source(path: ManagedPath) -> DocumentSourceModel:
     """One source, and how it stands."""
-    return shown_source(managed_source(path.source_id))
+    return describe_source(managed_source(path.source_id))
 
 
 @api.patch("/sources/<source_id>", responses={"200": DocumentSourceModel})
@@ -180,7 +180,7 @@ def change_source(path: ManagedPath, body: SourceBody) -> DocumentSourceModel:
         watch=body.watch,
     )
     with_source(path.source_id, change)
-    return shown_source(managed_source(path.source_id))
+    return describe_source(managed_source(path.source_id))
 
 
 @api.delete("/sources/<source_id>", responses={"202": None})
@@ -196,7 +196,7 @@ def sync_source(path: ManagedPath, body: SyncBody) -> tuple[DocumentSourceModel,
     """Look at it soon."""
     sync = partial(source_registry().sync, thorough=body.thorough)
     with_source(path.source_id, sync)
-    return shown_source(managed_source(path.source_id)), 202
+    return describe_source(managed_source(path.source_id)), 202
 
 
 @api.post("/sources/<source_id>/confirm", responses={"202": CountModel})
@@ -221,10 +221,10 @@ def undo_removals(path: ManagedPath) -> tuple[CountModel, int]:
 
 
 def _counted(path: ManagedPath, count: int) -> CountModel:
-    return CountModel(count=count, source=shown_source(managed_source(path.source_id)))
+    return CountModel(count=count, source=describe_source(managed_source(path.source_id)))
 
 
-def shown_source(status: SourceStatus) -> DocumentSourceModel:
+def describe_source(status: SourceStatus) -> DocumentSourceModel:
     """A source as programs are told of it, over the API and by commands."""
     source = status.source
     return DocumentSourceModel.of(

@@ -99,7 +99,7 @@ class Completion(AnswerToClient):
     body: ChatBody
 
     @staticmethod
-    def named_session(body: ChatBody) -> FoundSession | None:
+    def chosen_session(body: ChatBody) -> FoundSession | None:
         named = body.metadata.session_id if body.metadata else None
         if not named:
             return None

@@ -209,7 +209,7 @@ def _whole(text: str) -> tuple[str, str]:
 
 UNSTORED_FOR = timedelta(hours=24)
 EXTENSION = "groundnote-fingerprints"
-HELD_CHARACTERS = 200  # that a model may say before it calls a tool
+BUFFERED_CHARACTERS = 200  # that a model may say before it calls a tool
 
 
 @dataclass(slots=True)
@@ -225,7 +225,7 @@ class AnswerToClient(ABC):
 
     @staticmethod
     @abstractmethod
-    def named_session(body: Any) -> FoundSession | None:
+    def chosen_session(body: Any) -> FoundSession | None:
         """The session that the client names, if it does."""
 
     @staticmethod
@@ -394,26 +394,28 @@ def answered(body: AskingBody, request: ClientRequest, protocol: type[AnswerToCl
     has_model = application().settings.llm.is_configured
     wishes, wanted = body.wishes(has_model=has_model), body.collections()
     if request.rounds and not has_model:
-        raise UserError(NOBODY.format(body.said_in))
+        raise UserError(NOBODY.format(body.messages_field))
     ids = None if wanted is None else rights.chosen(wanted)  # before anything is begun
     table = _fingerprints()
 
     def begin() -> tuple[RunningTurn, AnswerToClient]:
         session = (
-            protocol.named_session(body) or _known_as(body, request) or _found_for(body, request)
+            protocol.chosen_session(body)
+            or _session_by_name(body, request)
+            or _find_session(body, request)
         )
         is_kept = _keep_or_expire(session, body)
         application().metrics.conversations.labels(session.by.value).inc()
         highest = unwrapped(request.question).highest
         if request.history or highest:
-            reserve_numbers(session.session, request.history, highest)
-        if ids is not None and tuple(ids) != session.session.read().collections:
-            session.session.choose(ids)
-        rounds = _rounds(session, request, body.said_in) if request.rounds else ()
+            reserve_numbers(session.handle, request.history, highest)
+        if ids is not None and tuple(ids) != session.handle.read().collections:
+            session.handle.choose(ids)
+        rounds = _rounds(session, request, body.messages_field) if request.rounds else ()
         answer_options = replace(
             wishes,
             rounds=rounds,
-            history=None if session.is_certain and is_kept else _past_alone(session, request),
+            history=None if session.is_certain and is_kept else _history_alone(session, request),
             instructions="\n".join(request.instructions),
             notices=request.notices,
         )
@@ -436,7 +438,7 @@ def answered(body: AskingBody, request: ClientRequest, protocol: type[AnswerToCl
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
 
 
-def _known_as(body: AskingBody, request: ClientRequest) -> FoundSession | None:
+def _session_by_name(body: AskingBody, request: ClientRequest) -> FoundSession | None:
     """The session that the client calls so, however little of it is sent along; made if need be."""
     name = body.name
     if not name:
@@ -447,13 +449,13 @@ def _known_as(body: AskingBody, request: ClientRequest) -> FoundSession | None:
         session = application().store.open(existing[0], owner=owner)
         return FoundSession(session, Recognised.NAMED)
     conversation = _finder(body).find(request.history, is_shared=False)
-    if table.name(conversation.session, key):
+    if table.name(conversation.handle, key):
         return conversation
-    conversation.session.delete()  # another request with this name was quicker
-    return _known_as(body, request)
+    conversation.handle.delete()  # another request with this name was quicker
+    return _session_by_name(body, request)
 
 
-def _found_for(body: AskingBody, request: ClientRequest) -> FoundSession:
+def _find_session(body: AskingBody, request: ClientRequest) -> FoundSession:
     """The session that goes on from what was said before, or a new one."""
     finder, past = _finder(body), request.history
     if request.rounds and request.called and request.question:
@@ -480,7 +482,7 @@ def _keep_or_expire(conversation: FoundSession, body: AskingBody) -> bool:
 
     Returns whether it stays.
     """
-    session = conversation.session
+    session = conversation.handle
     is_kept = session.read().expires_at is None
     if body.store is False and (conversation.is_new or not is_kept):
         application().store.delete_expired()
@@ -497,10 +499,10 @@ def forget_turn(session: SessionTranscript, index: int) -> None:
         session.erase(index)
 
 
-def _past_alone(session: FoundSession, request: ClientRequest) -> tuple[ImportedMessage, ...]:
+def _history_alone(session: FoundSession, request: ClientRequest) -> tuple[ImportedMessage, ...]:
     """What may be told of a conversation that may be somebody else's: what the request holds."""
     cited = {n for message in request.history for n in cited_numbers(message.content)}
-    registered = {source.number for source in session.session.sources(sorted(cited))}
+    registered = {source.number for source in session.handle.sources(sorted(cited))}
     return tuple(quoted(message, registered) for message in request.history)
 
 
@@ -509,7 +511,7 @@ def _rounds(session: FoundSession, request: ClientRequest, field: str) -> tuple[
 
     What we kept of them is better than what the client sends: their server may want it back whole.
     """
-    last = session.session.recent(1)
+    last = session.handle.recent(1)
     messages = request.since(last[0]) if last else None
     if messages is None and request.rounds[0].role is Role.TOOL:
         call_id = (request.rounds[0].tool_call_id or "")[:60]
@@ -519,7 +521,7 @@ def _rounds(session: FoundSession, request: ClientRequest, field: str) -> tuple[
 
 def _goes_on(session: FoundSession, request: ClientRequest) -> bool:
     """Whether the last answer of a conversation called the tools whose results came now."""
-    last = session.session.recent(1)
+    last = session.handle.recent(1)
     if not last or last[0].role != Role.ASSISTANT:
         return False
     content = request.up_to_the_calls()[-1].content
@@ -528,7 +530,7 @@ def _goes_on(session: FoundSession, request: ClientRequest) -> bool:
 
 def _asks_again(session: FoundSession, request: ClientRequest) -> bool:
     """Whether a client that names the chat in a header, and sends all of it, repeats a question."""
-    last = session.session.recent(2) if conversation_header() else ()
+    last = session.handle.recent(2) if conversation_header() else ()
     if len(last) < 2:
         return False
     question, answer = last
@@ -538,7 +540,7 @@ def _asks_again(session: FoundSession, request: ClientRequest) -> bool:
 
 def _begun(session: FoundSession, request: ClientRequest, wishes: AnswerOptions) -> RunningTurn:
     """The turn, new or gone on with; a refused question leaves everything as it was."""
-    assistant, index = application().assistant, session.session.read().message_count - 1
+    assistant, index = application().assistant, session.handle.read().message_count - 1
 
     def ask(note: Callable[[OpenTurn], None]) -> Generator[Event, None, None]:
         if request.rounds:
@@ -546,16 +548,16 @@ def _begun(session: FoundSession, request: ClientRequest, wishes: AnswerOptions)
         else:
             is_again = session.by is Recognised.NAMED and _asks_again(session, request)
         if is_again:
-            return assistant.regenerate(session.session, index, wishes, note=note)
-        return assistant.ask(session.session, request.question, wishes, note=note)
+            return assistant.regenerate(session.handle, index, wishes, note=note)
+        return assistant.ask(session.handle, request.question, wishes, note=note)
 
     try:
-        return turns().start(session.session, ask)
+        return turns().start(session.handle, ask)
     except RagError:
         if session.is_new:
-            session.session.delete()
+            session.handle.delete()
         elif session.claim:
-            _fingerprints().forget(session.session, session.claim)
+            _fingerprints().forget(session.handle, session.claim)
         raise
 
 
@@ -578,7 +580,7 @@ def settle_text(events: Iterator[tuple[int, Event | None]]) -> Iterator[Event | 
             continue
         if isinstance(event, Text):
             pending += event.text
-        if isinstance(event, Cited | Finished | Failed) or len(pending) > HELD_CHARACTERS:
+        if isinstance(event, Cited | Finished | Failed) or len(pending) > BUFFERED_CHARACTERS:
             is_settled = True
         if pending and is_settled:
             yield Text(pending)
@@ -597,7 +599,7 @@ TASK_TOKENS = 1_500  # of a reply, where neither the settings nor the client say
 _FIELD = re.compile(r'\{\s*"(\w+)"\s*:\s*(\[?)')  # of the example that a template gives
 # Who speaks: a label with a colon, a heading, a tag.
 _SPEAKER = r"^[^\w\n]{{0,8}}(?:{0}[^\w\n]{{0,4}}[:：]|(?<=# ){0}$|(?<=<){0}[\s>])"
-_SAID = re.compile(
+_USER_LINE = re.compile(
     _SPEAKER.format("(?:user|human)") + r"\W{0,8}([^\n]+)", re.MULTILINE | re.IGNORECASE
 )
 _ANSWERED = re.compile(_SPEAKER.format("(?:assistant|ai|bot)"), re.MULTILINE | re.IGNORECASE)
@@ -622,7 +624,7 @@ def is_task(body: AskingBody, request: ClientRequest, *, is_named: bool = False)
 
 def _quotes_a_talk(text: str) -> bool:
     """Whether both sides of a conversation speak in a text."""
-    if _SAID.search(text) and _ANSWERED.search(text):
+    if _USER_LINE.search(text) and _ANSWERED.search(text):
         return True
     return set(_ROLES.findall(text)) == {"user", "assistant"} or bool(_MERGED.search(text))
 
@@ -646,7 +648,7 @@ def reply_to(body: AskingBody, request: ClientRequest) -> tuple[str, tuple[ToolC
 
 def empty_answer(prompt: str) -> str:
     """The form that a task wants, without anything in it; a title is how the person began."""
-    match = _SAID.search(prompt)
+    match = _USER_LINE.search(prompt)
     title = " ".join(match[1].split())[:TITLE_CHARACTERS] if match else ""
     wanted = _FIELD.search(prompt)
     if wanted is None:

@@ -374,7 +374,7 @@ class AskingBody(BaseModel):
             raise UserError(f"metadata.citations: {form[:60]!r} is not known. Known: {forms}.")
         return form == LINKS or self.model.partition(":")[0] == MODEL_WITH_LINKS
 
-    said_in: ClassVar[str] = ""  # the field that holds what was said
+    messages_field: ClassVar[str] = ""  # the field that holds what was said
 
     def form(self) -> tuple[str, dict[str, Any] | None]:
         """The field in which a form of the answer is asked for, and that form."""
@@ -432,7 +432,7 @@ REFUSED_UNLESS: dict[str, tuple[Any, ...]] = {
 class ChatBody(AskingBody):
     """A chat completion."""
 
-    said_in = "messages"
+    messages_field = "messages"
 
     messages: WhatWasSaid
     stream_options: StreamOptions | None = None
@@ -444,13 +444,13 @@ class ChatBody(AskingBody):
 
     def understand(self) -> ClientRequest:
         """Raises UserError."""
-        return understood(self.messages, self.said_in)
+        return understood(self.messages, self.messages_field)
 
 
 class ResponseBody(AskingBody):
     """A request for a response; `input` is the question, or the whole conversation."""
 
-    said_in = "input"
+    messages_field = "input"
 
     input: Words | WhatWasSaid
     instructions: Annotated[Words, Field(max_length=MAX_QUESTION_CHARS)] | None = None
@@ -476,7 +476,7 @@ class ResponseBody(AskingBody):
         messages = [resolve(item) if item.is_reference else item for item in self.items()]
         if self.instructions:
             messages = [ClientMessage(role=Role.SYSTEM, content=self.instructions), *messages]
-        return understood(messages, self.said_in)
+        return understood(messages, self.messages_field)
 
 
 CHOICES = ("auto", "none", "required")

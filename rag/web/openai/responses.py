@@ -64,7 +64,7 @@ def respond(body: ResponseBody) -> Response:
     An item of the input may be a reference to an earlier one of ours, by its id.
     """
     request = body.understand(_referred)
-    if completion.is_task(body, request, is_named=body.previous_response_id is not None):
+    if completion.is_task(body, request, is_named=bool(body.previous_response_id)):
         return _task_done(body, request)
     return answered(body, request, Responding)
 
@@ -115,11 +115,11 @@ def _answer_of(response_id: str) -> tuple[SessionHandle, Message]:
             session = open_session(match[1])
             message = session.message(int(match[2]))
             if message.role == Role.ASSISTANT and message.index and message.error != ERASED:
-                return session, at_round(message, int(match[3] or 0))
+                return session, cut_at_round(message, int(match[3] or 0))
     raise NotFound(f"There is no response {response_id[:60]!r}.")
 
 
-def at_round(message: Message, times: int) -> Message:
+def cut_at_round(message: Message, times: int) -> Message:
     """An answer as it was when tools had been called so often. Raises NotFound."""
     rounds = message.answer.rounds if message.answer else ()
     calls = [place for place, round_ in enumerate(rounds) if round_.tool_calls]
@@ -139,11 +139,11 @@ def _referred(item: ClientMessage) -> ClientMessage:
             message = open_session(match[1]).message(int(match[2]))
             if not message.content:
                 raise NotFound("It was deleted.")
-            content = answer_text(Finished(at_round(message, int(match[3] or 0)), ()))
+            content = answer_text(Finished(cut_at_round(message, int(match[3] or 0)), ()))
             return ClientMessage(role=message.role, content=content)
         if match := _CALL_ID.fullmatch(item.id):
             message = open_session(match[1]).message(int(match[2]))
-            call = calls_of(Finished(at_round(message, int(match[3] or 0)), ()))[int(match[4])]
+            call = calls_of(Finished(cut_at_round(message, int(match[3] or 0)), ()))[int(match[4])]
             call_fields = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
             return ClientMessage(type="function_call", **call_fields)
     raise NotFound(f"input: there is no item {item.id[:60]!r}. Send what was said instead.")
@@ -176,9 +176,9 @@ class Responding(AnswerToClient):
     has_message: bool = False  # an item of text has begun
 
     @staticmethod
-    def named_session(body: ResponseBody) -> FoundSession | None:
+    def chosen_session(body: ResponseBody) -> FoundSession | None:
         previous = body.previous_response_id
-        return None if previous is None else _after(previous)
+        return _after(previous) if previous else None
 
     @staticmethod
     def refused(problem: dict[str, Any]) -> str:

@@ -30,8 +30,8 @@ from rag.records.documents import ColumnType, Table
 from rag.render.answers import Register, answer_html, plain_html
 from rag.render.evidence import Evidence, evidence_of, lead_of, marked_in, parts_of, passage_html
 from rag.render.gate import outgoing
-from rag.render.statements import CitedStatement, shown_statement, statements_in, with_warnings
-from rag.render.tables import ShownResult, form_of, result_of, shown_result, without_rows
+from rag.render.statements import CitedStatement, compare_statement, statements_in, with_warnings
+from rag.render.tables import ShownResult, form_of, render_result, result_of, without_rows
 from rag.seams import (
     LIBRARY,
     TABLES,
@@ -48,11 +48,11 @@ from rag.web.access.rights import choices, linked_source, open_session, pickable
 from rag.web.api.documents import PDF, has_original
 from rag.web.pages.layout import (
     PageResult,
+    collections_of_request,
+    index_of_request,
     led_when_due,
+    model_of_form,
     show_page,
-    wanted_collections,
-    wanted_index,
-    wanted_model,
     words,
 )
 from rag.web.request_context import application, default_config
@@ -154,22 +154,24 @@ class ShownTranscript:
 
 
 @dataclass(frozen=True, slots=True)
-class WantedRange:
+class TranscriptRange:
     """Which stretch is wanted; the newest turns where nothing is said."""
 
     before: int | None = None
-    middle: int | None = None  # in the middle
+    middle: int | None = None
     after: int | None = None
 
 
-def transcript_of(handle: SessionHandle, session_url: str, place: WantedRange) -> ShownTranscript:
+def transcript_of(
+    handle: SessionHandle, session_url: str, place: TranscriptRange
+) -> ShownTranscript:
     """The newest turns, those before or after a message, or those around one."""
     session = handle.read()
     start, end = window(session.message_count, place)
     messages = handle.messages(start, end)
     count = session.source_count
     listed = handle.sources(range(max(1, count - SOURCES_LISTED + 1), count + 1))
-    shown = shown_messages(handle, messages, session_url, last=session.message_count - 1)
+    shown = view_messages(handle, messages, session_url, last=session.message_count - 1)
     cited = cited_in(shown)
     numbers = {source.number for source in cited}
     return ShownTranscript(
@@ -177,14 +179,14 @@ def transcript_of(handle: SessionHandle, session_url: str, place: WantedRange) -
         messages=shown,
         start=start,
         end=end,
-        coverage=kept_in(handle.summaries()),
+        coverage=share_kept(handle.summaries()),
         cited=cited[::-1],
         read=tuple(source for source in reversed(listed) if source.number not in numbers),
         versions={versions.index: versions for versions in versions_of(session, handle.family())},
     )
 
 
-def window(count: int, place: WantedRange) -> tuple[int, int]:
+def window(count: int, place: TranscriptRange) -> tuple[int, int]:
     """Which messages are shown; a question stays with its answer where they come in pairs."""
     if place.after is not None and place.after < count:
         return place.after, min(count, place.after + MESSAGES_SHOWN)
@@ -203,7 +205,7 @@ def whole_transcript(handle: SessionMemory, session_url: str) -> Iterator[ShownM
         messages = [outgoing(message) for message in stretch]
         register, questions = _read(handle, messages, session_url)
         for message in messages:
-            yield _shown_message(message, register, questions.get(message.turn, ""), is_last=False)
+            yield _view_message(message, register, questions.get(message.turn, ""), is_last=False)
 
 
 def cited_in(messages: Sequence[ShownMessage]) -> tuple[Source, ...]:
@@ -219,7 +221,7 @@ def register_for(handle: SourceRegister, session_url: str, texts: Sequence[str])
     return Register(session_url, {source.number: source for source in sources})
 
 
-def shown_messages(
+def view_messages(
     handle: SessionMemory, messages: Sequence[Message], session_url: str, *, last: int
 ) -> tuple[ShownMessage, ...]:
     """Messages with everything that their part of the page says."""
@@ -228,7 +230,7 @@ def shown_messages(
     return tuple(
         _with_result(
             handle,
-            _shown_message(
+            _view_message(
                 message, register, questions.get(message.turn, ""), is_last=message.index == last
             ),
         )
@@ -254,7 +256,7 @@ def _with_result(handle: SourceRegister, message: ShownMessage) -> ShownMessage:
     return replace(message, html=_html(words, message.register), result=result)
 
 
-def _shown_message(
+def _view_message(
     message: Message, register: Register, question: str, *, is_last: bool
 ) -> ShownMessage:
     is_answer, of_answer = message.role == Role.ASSISTANT, replace(register, answer=message.index)
@@ -298,7 +300,7 @@ def footnotes(sources: Sequence[Source]) -> str:
     )
 
 
-def kept_in(summaries: Sequence[Summary]) -> ShareKept | None:
+def share_kept(summaries: Sequence[Summary]) -> ShareKept | None:
     """What was required of the summarised turns, and what became of it."""
     if not summaries:
         return None
@@ -330,7 +332,7 @@ LONGEST_TOPIC = 50
 SHORTEST_TOPIC = 200  # characters of its text
 TOPICS_TRIED = 2  # of a document
 SURE = 0.3  # relevance of what answers
-KEPT = 64  # for so many sets of documents
+MOST_EXAMPLES = 64  # for so many sets of documents
 _tried: OrderedDict[tuple[str, ...], list[str]] = OrderedDict()
 
 
@@ -341,7 +343,7 @@ def starters(documents: Sequence[Document]) -> list[str]:
     if questions is None:
         questions = _answerable(ids)
     _tried[ids] = questions
-    while len(_tried) > KEPT:
+    while len(_tried) > MOST_EXAMPLES:
         _tried.popitem(last=False)
     return questions
 
@@ -459,8 +461,8 @@ def new() -> str:
 @pages.post("/ask")
 def ask_first() -> PageResult:
     """The first question of a conversation."""
-    question, chosen = words("content"), wanted_collections() or ()
-    model = wanted_model()
+    question, chosen = words("content"), collections_of_request() or ()
+    model = model_of_form()
 
     def begin() -> Response:
         session = application().store.create(
@@ -504,8 +506,8 @@ def conversation(session_id: str) -> str:
 def ask(session_id: str) -> PageResult:
     """The next question."""
     session = open_session(session_id)
-    question, chosen = words("content"), wanted_collections()
-    place, model = wanted_index("edit", request.form), wanted_model()
+    question, chosen = words("content"), collections_of_request()
+    place, model = index_of_request("edit", request.form), model_of_form()
 
     def begin() -> Response:
         branch = session if place is None else edited(session, place)
@@ -531,7 +533,7 @@ def ask(session_id: str) -> PageResult:
 def regenerate(session_id: str) -> Response:
     """Write the last answer anew."""
     session = open_session(session_id)
-    index = wanted_index("index", request.form)
+    index = index_of_request("index", request.form)
     if index is None:
         raise UserError("Say which answer is to be written again: its index is missing.")
 
@@ -569,9 +571,11 @@ def _conversation_page(
     session: SessionHandle, *, question: str = "", error: str = "", editing: int | None = None
 ) -> str:
     """`editing` is the index of the question that another one is to take the place of."""
-    if editing is None and (editing := wanted_index("edit", request.args)) is not None:
+    if editing is None and (editing := index_of_request("edit", request.args)) is not None:
         question = question or session.message(editing).content
-    place = WantedRange(*(wanted_index(name, request.args) for name in ("before", "at", "after")))
+    place = TranscriptRange(
+        *(index_of_request(name, request.args) for name in ("before", "at", "after"))
+    )
     url = url_for("pages.conversation", session_id=session.id)
     transcript = transcript_of(session, url, place)
     return show_page(
@@ -590,7 +594,7 @@ def sources(session_id: str) -> str:
     """Every source that the conversation has numbered, a page at a time."""
     session = open_session(session_id)
     shown = session.read()
-    first = max(1, wanted_index("from", request.args) or 1)
+    first = max(1, index_of_request("from", request.args) or 1)
     numbers = range(first, min(first + SOURCES_ON_A_PAGE, shown.source_count + 1))
     return show_page(
         "sources.html",
@@ -616,7 +620,7 @@ def source(session_id: str, number: int) -> str:
         session=session.read(),
         evidence=evidence,
         statements=[
-            shown_statement(statement, evidence.quotes)
+            compare_statement(statement, evidence.quotes)
             for statement in stated
             if statement.citation
         ],
@@ -655,19 +659,19 @@ def _table_of(evidence: Evidence) -> str:
 
 def _computed(session: SourceRegister, number: int) -> dict[str, Any] | None:
     """The result behind a number, with the first rows that it is made of while they are there."""
-    shown = shown_result(
+    view = render_result(
         session,
         number,
         order=request.args.get("order", ""),
         chart=request.args.get("chart", ""),
     )
-    if shown is None:
+    if view is None:
         return None
-    answers, result = application().table_answers, shown.result
+    answers, result = application().table_answers, view.result
     table = answers.table_of(result, readable())
     if table is None:
-        return {"shown": shown}
-    values = {"shown": shown, "can_run": True}
+        return {"view": view}
+    values = {"view": view, "can_run": True}
     if not result.is_sql:
         values["form"] = form_of(plan_from(result.plan), table)
     if table.id == result.table_id:
@@ -681,12 +685,12 @@ def _cited_for(session: SessionTranscript, number: int) -> Sequence[CitedStateme
 
     For a card this is what it marks.
     """
-    index = wanted_index("m", request.args)
+    index = index_of_request("m", request.args)
     for message in session.messages(index, index + 1) if index is not None else ():
         if message.answer is not None and message.answer.card is not None:
             return [
                 CitedStatement(statement) for statement in marked_in(message.answer.card, number)
             ]
         if message.role == Role.ASSISTANT:
-            return statements_in(message, number, wanted_index("c", request.args))
+            return statements_in(message, number, index_of_request("c", request.args))
     return ()

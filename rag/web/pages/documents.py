@@ -30,7 +30,7 @@ from rag.web.api.documents import (
     take_upload,
 )
 from rag.web.pages.conversations import HOW_MANY, starters, table_offer, topics
-from rag.web.pages.layout import PageResult, show_page, wanted_index, wanted_search, words
+from rag.web.pages.layout import PageResult, index_of_request, search_of_request, show_page, words
 from rag.web.request_context import application, checked_id
 from rag.wiring.components import package_folder
 
@@ -176,8 +176,8 @@ def _place() -> str:
 def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pasted: str) -> str:
     shown = _place() if request.args.get("collection") else ""
     documents, readable = application().documents, rights.readable().only([shown] if shown else [])
-    wanted = wanted_search()
-    offset = wanted_index("offset", request.args) or 0
+    wanted = search_of_request()
+    offset = index_of_request("offset", request.args) or 0
     order = request.args.get("order", "")
     order = order if order in ORDERS else "name"
     filters, wrong = _filters_of_address()
@@ -199,8 +199,8 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         documents=page.documents,
         matching_count=page.matching,
         total=page.total,
-        wanted=wanted,
-        found=passages_for(wanted, [shown] if shown else [], filters),
+        query=wanted,
+        results=passages_for(wanted, [shown] if shown else [], filters),
         filters=dict(filters.items()),
         # Counted over all documents, so only for those who filter.
         facets=documents.facets(readable) if filters or wrong or "filter" in request.args else None,
@@ -217,7 +217,7 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         longest_pasted=LONGEST_PASTED,
         pasted=pasted,
         collections=[] if rights.is_one() and len(collections) == 1 else collections,
-        shown=shown,
+        collection_id=shown,
         older=_older(documents.read_before(readable)),
         may_create=rights.may_create(),
         may_change_some=any(map(may_change, page.documents)),
@@ -283,7 +283,7 @@ def document(document_id: str) -> str:
     """A document as it was read, a stretch at a time."""
     item = rights.document(document_id)
     passage = passage_of(item.id, [storable(request.args.get("passage", ""))[:100]])
-    position = wanted_index("at", request.args)
+    position = index_of_request("at", request.args)
     if position is None:
         position = passage.section_index if passage is not None else 0
     sections = _sections(item, position, passage)
@@ -294,7 +294,7 @@ def document(document_id: str) -> str:
         read=in_words(item.report),
         left_out=left_out(item.report),
         sections=sections,
-        at=position,
+        position=position,
         tables=tables,
         has_original=has_original(item),
         is_pdf=item.media_type == PDF,
@@ -455,7 +455,7 @@ def _collection_page(collection_id: str, *, error: str = "") -> str:
     is_managed = collection.right >= Right.MANAGE
     return show_page(
         "collection.html",
-        held=collection,
+        collection=collection,
         is_managed=is_managed,
         is_one=rights.is_one(),
         members=application().collections.members(collection.id) if is_managed else {},

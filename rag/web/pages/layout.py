@@ -63,12 +63,12 @@ def words(name: str) -> str:
     return storable(request.form.get(name, "").replace("\r\n", "\n"))
 
 
-def wanted_search(most: int = 1000) -> str:
+def search_of_request(most: int = 1000) -> str:
     """What the query looks for, cut after so many characters."""
     return storable(request.args.get("q", "")).strip()[:most]
 
 
-def wanted_index(name: str, values: Mapping[str, str]) -> int | None:
+def index_of_request(name: str, values: Mapping[str, str]) -> int | None:
     """A number of the query or the form; None if it is missing. Raises UserError."""
     text = values.get(name, "").strip()
     if not text:
@@ -78,7 +78,7 @@ def wanted_index(name: str, values: Mapping[str, str]) -> int | None:
     return int(text)
 
 
-def wanted_collections() -> list[str] | None:
+def collections_of_request() -> list[str] | None:
     """What a conversation is to ask, none of them for all; None if the form does not say.
 
     Raises:
@@ -90,12 +90,12 @@ def wanted_collections() -> list[str] | None:
     return [] if len(wanted) == len(rights.readable_collections()) else wanted
 
 
-def wanted_model() -> str | None:
+def model_of_form() -> str | None:
     """The model that a conversation is to be answered by; None if the form does not say."""
     return rights.picked_model(words("model")) if "model" in request.form else None
 
 
-def wanted_title() -> str:
+def title_of_form() -> str:
     """Raises UserError."""
     title = " ".join(words("title").split())
     if not title:
@@ -107,13 +107,13 @@ def wanted_title() -> str:
     return title
 
 
-def wanted_config() -> ContextConfig:
+def config_of_form() -> ContextConfig:
     """The settings form; the bounds are those of the API. Raises UserError."""
     values = {
         "enabled": "enabled" in request.form,
         "compression_strategy": words("compression_strategy"),
-        "max_tokens": wanted_index("max_tokens", request.form),
-        "recent_message_count": wanted_index("recent_message_count", request.form) or 0,
+        "max_tokens": index_of_request("max_tokens", request.form),
+        "recent_message_count": index_of_request("recent_message_count", request.form) or 0,
     }
     try:
         ContextConfigBody.model_validate(values)
@@ -123,13 +123,13 @@ def wanted_config() -> ContextConfig:
     return ContextConfig(**values)  # type: ignore[arg-type]
 
 
-def wanted_range(session: Session) -> tuple[int, int]:
+def turns_of_form(session: Session) -> tuple[int, int]:
     """Messages `[start, end)` of the turns "from" and "to", both counted from 1 and included.
 
     Raises:
         UserError: there are no such turns.
     """
-    first, last = wanted_index("from", request.form), wanted_index("to", request.form)
+    first, last = index_of_request("from", request.form), index_of_request("to", request.form)
     turns = (session.message_count + 1) // 2
     if first is None or last is None or not 1 <= first <= last <= turns:
         raise UserError(

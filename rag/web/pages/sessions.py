@@ -26,22 +26,22 @@ from rag.seams import (
 from rag.tokens import count_tokens
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import open_session
-from rag.web.pages.conversations import ShownMessage, kept_in, register_for, whole_transcript
+from rag.web.pages.conversations import ShownMessage, register_for, share_kept, whole_transcript
 from rag.web.pages.layout import (
     PageResult,
+    config_of_form,
+    index_of_request,
+    search_of_request,
     show_page,
-    wanted_config,
-    wanted_index,
-    wanted_range,
-    wanted_search,
-    wanted_title,
+    title_of_form,
+    turns_of_form,
 )
 from rag.web.request_context import application
 from rag.wiring.components import package_folder
 
 session_pages = Blueprint("session_pages", __name__)
 SESSIONS_ON_A_PAGE = 50
-FOUND_SHOWN = 50
+MOST_RESULTS = 50
 PIECES_AT_ONCE = 500  # of a template that is sent while it is rendered
 SNIPPET_CHARS = 80  # on a side of a match, where the text goes on
 
@@ -49,7 +49,7 @@ SNIPPET_CHARS = 80  # on a side of a match, where the text goes on
 @session_pages.get("/sessions")
 def sessions() -> str:
     """All conversations of the caller, a page at a time."""
-    offset = wanted_index("offset", request.args) or 0
+    offset = index_of_request("offset", request.args) or 0
     one_more = application().store.sessions(
         current_owner(), limit=SESSIONS_ON_A_PAGE + 1, offset=offset, one_version=True
     )
@@ -68,17 +68,17 @@ def sessions() -> str:
 @session_pages.get("/search")
 def search() -> str:
     """Search in all conversations of the caller."""
-    wanted = wanted_search()
-    matches = application().store.search(current_owner(), wanted, limit=FOUND_SHOWN)
-    return _found_page(wanted, matches, None)
+    wanted = search_of_request()
+    matches = application().store.search(current_owner(), wanted, limit=MOST_RESULTS)
+    return _results_page(wanted, matches, None)
 
 
 @session_pages.get("/sessions/<session_id>/search")
 def search_session(session_id: str) -> str:
     """Search in one conversation."""
     session = open_session(session_id)
-    wanted = wanted_search()
-    return _found_page(wanted, session.search(wanted, limit=FOUND_SHOWN), session)
+    wanted = search_of_request()
+    return _results_page(wanted, session.search(wanted, limit=MOST_RESULTS), session)
 
 
 @session_pages.app_template_filter("around_match")
@@ -92,9 +92,9 @@ def around_match(match: FoundMessage) -> tuple[str, str, str]:
     return before, match.snippet[match.match_start : match.match_end], after
 
 
-def _found_page(wanted: str, messages: FoundMessages, session: SessionHandle | None) -> str:
+def _results_page(wanted: str, messages: FoundMessages, session: SessionHandle | None) -> str:
     read = session.read() if session else None
-    return show_page("search.html", wanted=wanted, found=messages, session=read)
+    return show_page("search.html", query=wanted, results=messages, session=read)
 
 
 # ── Print ────────────────────────────────────────────────────────────────────────────────────
@@ -136,7 +136,7 @@ def change_settings(session_id: str) -> PageResult:
     """Keep what the form says."""
     session = open_session(session_id)
     try:
-        title, config = wanted_title(), wanted_config()
+        title, config = title_of_form(), config_of_form()
     except UserError as error:
         return _settings_page(session, error=str(error)), error.http_status
     session.rename(title)
@@ -181,7 +181,7 @@ def summarize(session_id: str) -> PageResult:
     """Summarise some turns; the summary is kept beside them."""
     session = open_session(session_id)
     try:
-        start, end = wanted_range(session.read())
+        start, end = turns_of_form(session.read())
         application().assistant.summarize(session, start, end)
     except UserError as error:
         return _summaries_page(session, error=str(error)), error.http_status
@@ -227,7 +227,7 @@ def _summaries_page(session: SessionMemory, *, error: str = "") -> str:
         "summaries.html",
         session=read,
         turns=(read.message_count + 1) // 2,
-        kept=kept_in(active),
+        coverage=share_kept(active),
         active=_summary_rows(session, active),
         requested=_summary_rows(session, requested),
         error=error,
@@ -338,13 +338,13 @@ def replay(window: int) -> tuple[SentTurn, ...]:
 def show() -> str:
     """One turn of the talk; `turn` counts from 1, `window` is one of `WINDOWS`."""
     talk = read_talk()
-    window = wanted_index("window", request.args) or WINDOWS[1]
+    window = index_of_request("window", request.args) or WINDOWS[1]
     if window not in WINDOWS:
         choices = ", ".join(map(str, WINDOWS))
         raise UserError(f"window is {window}; one of {choices} is expected.")
     turns = replay(window)
     falls = [index for index, turn in enumerate(turns, start=1) if turn.report is not None]
-    wanted = wanted_index("turn", request.args)
+    wanted = index_of_request("turn", request.args)
     turn = min(max(1, falls[0] if wanted is None and falls else wanted or 1), len(turns))
     return render_template(
         "long_talk.html",

@@ -24,7 +24,7 @@ from rag.web.access.owner import (
     note,
 )
 from rag.web.access.rights import is_admin
-from rag.web.pages.layout import PageResult, show_page, wanted_search, words
+from rag.web.pages.layout import PageResult, search_of_request, show_page, words
 from rag.web.request_context import application
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def go() -> PageResult:
     next_path = local_path(request.args.get("next"))
     provider, secret = _provider(), secrets.token_urlsafe(SECRET_BYTES)
     try:
-        way = provider.way_there(secret, _callback())
+        way = provider.login_url(secret, _callback())
     except (NotAllowed, ProviderAway) as error:
         return _form(error, next_path)
     response = redirect(way, 303)
@@ -181,7 +181,7 @@ def _form(error: RagError | None = None, next_path: str | None = None) -> tuple[
         error=None if error is None else str(error),
         has_tokens=owners.has_tokens,
         provider=provider and provider.name,
-        way_out=provider.way_out(url_for("login.form", _external=True))
+        logout_url=provider.logout_url(url_for("login.form", _external=True))
         if provider is not None and is_out
         else None,
         is_out=is_out,
@@ -339,7 +339,7 @@ def choose_theme() -> Response:
 @preferences.get("/places")
 def places() -> dict[str, list[dict[str, str]]]:
     """Pages, conversations and documents of the caller whose names hold what was typed."""
-    wanted = wanted_search().casefold()
+    wanted = search_of_request().casefold()
     sessions = application().store.sessions(
         current_owner(), limit=SESSIONS_LOOKED_AT, one_version=True
     )

@@ -22,13 +22,13 @@ from rag.web.access.rights import (
     source_registry,
     with_source,
 )
-from rag.web.pages.layout import PageResult, show_page, wanted_index, words
+from rag.web.pages.layout import PageResult, index_of_request, show_page, words
 from rag.web.request_context import checked_id
 
 source_pages = Blueprint("source_pages", __name__)
 source_pages.add_app_template_filter(masked, "shown")
 WATCH = "watch"
-EVERY = {
+INTERVALS = {
     "3600": "every hour",
     "86400": "every day",
     "604800": "every week",
@@ -112,8 +112,8 @@ def counts_in_words(counts: SyncCounts) -> str:
     return ", ".join(f"{count:,} {word}" for count, word in parts if count)
 
 
-@source_pages.app_template_filter("every_in_words")
-def every_in_words(source: DocumentSource) -> str:
+@source_pages.app_template_filter("interval_in_words")
+def interval_in_words(source: DocumentSource) -> str:
     """How often it is looked at."""
     if source.watch:
         return "at each change"
@@ -134,7 +134,7 @@ def _act_then_redirect(source_id: str, act: Callable[[str], Any]) -> Response:
 
 
 def _wish(collection_id: str) -> DocumentSource:
-    every, depth = words("every"), wanted_index("depth", {"depth": words("depth")})
+    every, depth = words("every"), index_of_request("depth", {"depth": words("depth")})
     return DocumentSource(
         "", words("address").strip(), "", "", collection_id, adding_owner(),
         _globs("include"), _globs("exclude"),
@@ -143,7 +143,7 @@ def _wish(collection_id: str) -> DocumentSource:
 
 
 def _seconds(every: str) -> int | None:
-    return wanted_index("every", {"every": every}) if every != WATCH else None
+    return index_of_request("every", {"every": every}) if every != WATCH else None
 
 
 def _globs(name: str) -> tuple[str, ...]:
@@ -160,11 +160,11 @@ def _page(collection_id: str, *, error: str = "", values: dict[str, str] | None 
     busy = (SyncState.RUNNING, SyncState.REMOVING)
     return show_page(
         "document_sources.html",
-        held=collection,
-        told=statuses,
+        collection=collection,
+        statuses=statuses,
         running=sum(status.state in busy for status in statuses),
         states=STATES,
-        every=EVERY,
-        given=values or {"every": "3600", "depth": str(DEFAULT_DEPTH)},
+        intervals=INTERVALS,
+        form=values or {"every": "3600", "depth": str(DEFAULT_DEPTH)},
         error=error,
     )

@@ -11,7 +11,7 @@ from rag.render.tables import chart_of, plan_from_form, standalone
 from rag.tables.plan import plan_from
 from rag.tables.result import TableResult, as_csv, as_xlsx, result_from
 from rag.web.access.rights import open_session, readable
-from rag.web.pages.layout import show_page, wanted_index, wanted_search
+from rag.web.pages.layout import index_of_request, search_of_request, show_page
 from rag.web.request_context import application, checked_id
 
 table_pages = Blueprint("table_pages", __name__)
@@ -40,10 +40,10 @@ def table(table_id: str) -> str:
     """A table as it stands in its document, a page at a time, with rows marked."""
     library = application().table_answers.library
     table_item = application().tables.table(checked_id(table_id, "table"), readable())
-    offset = wanted_index("offset", request.args) or 0
-    wanted = wanted_search(LONGEST_SEARCH)
-    session_id, number = request.args.get("session", ""), wanted_index("n", request.args)
-    row, position = wanted_index("row", request.args), wanted_index("at", request.args)
+    offset = index_of_request("offset", request.args) or 0
+    wanted = search_of_request(LONGEST_SEARCH)
+    session_id, number = request.args.get("session", ""), index_of_request("n", request.args)
+    row, position = index_of_request("row", request.args), index_of_request("at", request.args)
     marked = _marked(session_id, number, row) if session_id and number else frozenset()
     if position is not None:
         marked |= {position}
@@ -57,12 +57,12 @@ def table(table_id: str) -> str:
         has_more=len(answered.rows) > ROWS_ON_A_PAGE,
         offset=offset,
         step=ROWS_ON_A_PAGE,
-        wanted=wanted,
+        query=wanted,
         marked=marked,
         session_id=session_id,
         number=number,
         row=row,
-        at=position,
+        position=position,
     )
 
 

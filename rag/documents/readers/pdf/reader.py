@@ -119,14 +119,14 @@ def _recognised(
         if not (is_able and page.is_blank) or clock.is_over:
             yield page
             continue
-        lines = _seen_lines(document, page.number, limits.ocr_models)
+        lines = _recognised_lines(document, page.number, limits.ocr_models)
         outline.recognised += bool(lines)
         yield replace(
             page, lines=lines, place=f"page {page.number}, {pictures.MARK}" if lines else ""
         )
 
 
-def _seen_lines(document: Any, number: int, models: Iterable[str]) -> tuple[PdfLine, ...]:
+def _recognised_lines(document: Any, number: int, models: Iterable[str]) -> tuple[PdfLine, ...]:
     import pypdfium2
 
     try:
@@ -316,7 +316,7 @@ FORM = re.compile(
 PERIOD = re.compile(
     rf"{LISTS['before_period']}({LISTS['period']}:?\s+\w+\.? \d{{1,2}},? \d{{4}})", re.IGNORECASE
 )
-NAMED = re.compile(rf"\(?\s*{LISTS['named']}", re.IGNORECASE)
+TITLE_CUE = re.compile(rf"\(?\s*{LISTS['named']}", re.IGNORECASE)
 NO_NAME = re.compile(rf"\W*|{LISTS['no_name']}.*", re.IGNORECASE)
 
 
@@ -334,7 +334,7 @@ def filing_title(lines: Sequence[str]) -> str:
 
 def _company(cover: Sequence[str]) -> str:
     """The words above "(Exact name of registrant as specified in its charter)"."""
-    position = next((index for index, line in enumerate(cover) if NAMED.match(line)), 0)
+    position = next((index for index, line in enumerate(cover) if TITLE_CUE.match(line)), 0)
     above = (line.strip() for line in reversed(cover[:position]))
     return next((line for line in above if not NO_NAME.fullmatch(line)), "")[:100]
 
