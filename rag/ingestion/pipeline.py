@@ -228,7 +228,7 @@ def _failed(name: str, error: UserError) -> Progress:
 
 
 BATCHES_AHEAD = 8  # read and stored ahead of what is embedded
-AT_ONCE_CHUNKS = 2_048  # looked at together: enough that their lengths can be sorted
+BATCH_CHUNKS = 2_048  # looked at together: enough that their lengths can be sorted
 EMBED_CHUNKS = 256  # between two reports of progress
 MOST_IN_LINE, LONGEST_IN_LINE = 1_000, 86_400.0  # who wait to embed, and seconds
 REMOVE_IDS = 5_000
@@ -262,7 +262,7 @@ class Ingestion:
         self._reader = FileReader(store, embedder, loader=loader, tables=tables)
         self._turn = threading.RLock()
         self._line = Lane(1, waiting=MOST_IN_LINE, what="files")
-        self._at_work = 0  # those who ingest now
+        self._worker_count = 0  # those who ingest now
         self._counting = threading.Lock()
 
     def ask_rights(self, right: RightOf) -> None:
@@ -287,18 +287,18 @@ class Ingestion:
     def _counted(self) -> Iterator[bool]:
         """Whether nobody else is at work, whose chunks would be taken for left ones."""
         with self._counting:
-            self._at_work += 1
-            is_alone = self._at_work == 1
+            self._worker_count += 1
+            is_alone = self._worker_count == 1
         try:
             yield is_alone
         finally:
             with self._counting:
-                self._at_work -= 1
+                self._worker_count -= 1
 
     @property
     def is_at_work(self) -> bool:
         """Whether somebody's files are being taken in."""
-        return self._at_work > 0
+        return self._worker_count > 0
 
     def _ingested(self, files: Iterable[IncomingFile]) -> Iterator[Progress]:
         reports: SimpleQueue[Progress] = SimpleQueue()
@@ -484,7 +484,7 @@ class Ingestion:
             return list(self._store.chunks(self._claims.take(SHARED_CHUNKS), EVERYTHING).values())
         pending = {chunk.id for chunk in on_the_way}
         documents = of if len(of) <= MOST_NAMED else ()
-        chunks = self._store.unembedded(AT_ONCE_CHUNKS + len(pending), documents)
+        chunks = self._store.unembedded(BATCH_CHUNKS + len(pending), documents)
         return [chunk for chunk in chunks if chunk.id not in pending]
 
     def _write(self, chunks: list[Chunk], vectors: Matrix) -> list[Chunk]:

@@ -30,7 +30,7 @@ class OpenTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundMessage:
+class MessageMatch:
     """One result of a search in transcripts."""
 
     session_id: str
@@ -63,10 +63,10 @@ class Versions:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundMessages:
+class MessageMatches:
     """The best results, and how many there are in all."""
 
-    found: tuple[FoundMessage, ...]
+    found: tuple[MessageMatch, ...]
     total: int
 
 
@@ -136,7 +136,7 @@ class SessionTranscript(OwnedSession, Protocol):
     def recent(self, count: int) -> list[Message]:
         """The newest `count`, oldest first; the cost does not grow with the session."""
 
-    def search(self, text: str, *, limit: int = 20) -> FoundMessages:
+    def search(self, text: str, *, limit: int = 20) -> MessageMatches:
         """Messages that contain the text, ignoring case, newest first."""
 
     def append(
@@ -303,7 +303,7 @@ class ConversationStore(Protocol):
     ) -> list[Session]:
         """Newest use first; of each conversation all versions, or the one that was used last."""
 
-    def search(self, owner: str, text: str, *, limit: int = 20) -> FoundMessages:
+    def search(self, owner: str, text: str, *, limit: int = 20) -> MessageMatches:
         """Over all of one owner's sessions."""
 
     def delete_expired(self) -> int:
