@@ -162,6 +162,7 @@ _THOUGHTS = re.compile(
 )
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?:\s+\"[^\"]*\")?\)")
 _FIGURE = re.compile(r"(?<![\w.,\[])\d[\d.,]*(?![\w\]])")
+_NUMBERS = re.compile(r"\[\d+\]")  # of an answer in letters
 _URL = re.compile(r"https?://\S+")
 
 
@@ -175,11 +176,17 @@ class Fingerprint:
 
 
 def stored_keys(user: str, question: str, answer: str) -> frozenset[str]:
-    """What an answer of ours is remembered by: whole, by its head, and with its question."""
+    """What an answer of ours is remembered by: whole, by its head, and with its question.
+
+    Some clients send it back without any of its numbers: it is known so as well, but weakly.
+    """
     whole = "".join(_lines(_cleaned(answer)))
     if not whole:
         return frozenset()
-    keys = {_key(user, "whole", whole), _key(user, "pair", whole, _question_letters(question))}
+    keys = set[str]()
+    for letters in (whole, _NUMBERS.sub("", whole)):
+        keys.add(_key(user, "whole", letters))
+        keys.add(_key(user, "pair", letters, _question_letters(question)))
     return frozenset(
         keys | ({_key(user, "head", _uncut_beginning(whole))} if len(whole) > HEAD else set())
     )

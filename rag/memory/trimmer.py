@@ -4,6 +4,8 @@ import threading
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
+from numbers import Real
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -93,15 +95,14 @@ class HistoryTrimmer:
     ) -> None:
         if client is not None and not model:
             raise ValueError('A client needs the name of its model: model="…".')
-        for name, value, least in (
-            ("max_tokens", max_tokens, 1),
-            ("recent_message_count", recent_message_count, 0),
-            ("max_history_turns", max_history_turns or 0, 0),
-            ("max_summary_tokens", max_summary_tokens, 1),
-            ("wait", wait, 0),
-        ):
-            if value < least:
-                raise ValueError(f"{name} must be at least {least}, got {value}.")
+        _check_number("max_tokens", max_tokens, 1)
+        _check_number("recent_message_count", recent_message_count, 0)
+        _check_number("max_history_turns", max_history_turns or 0, 0)
+        _check_number("max_summary_tokens", max_summary_tokens, 1)
+        _check_number("wait", wait, 0)
+        _check_number("temperature", temperature or 0, 0)
+        if embed is not None and not callable(embed):
+            raise TypeError(f"embed must be a function of texts, got {embed!r:.60}.")
         if thread is not None:
             warnings.warn(
                 "`thread` does nothing any more: the model of a client writes the summary, "
@@ -109,7 +110,7 @@ class HistoryTrimmer:
                 DeprecationWarning,
                 stacklevel=2,
             )
-        self._limits = _TrimLimits(max_tokens, recent_message_count, max_history_turns)
+        self._limits = _TrimLimits(int(max_tokens), recent_message_count, max_history_turns)
         self._summariser: Summariser | None = None
         if client is not None and summarise:
             self._summariser = Summariser(
@@ -121,7 +122,7 @@ class HistoryTrimmer:
                 lambda: max(2_000, max_tokens),
             )
         self._wait = wait
-        self._lexicon = Lexicon(products)
+        self._lexicon = Lexicon(_checked_names(products))
         self._embed = embed
         self._languages = None if embed is None else _languages_of(embed)
         self._transcripts: list[Transcript] = []  # the one used last stands last
@@ -132,9 +133,12 @@ class HistoryTrimmer:
 
         Raises:
             TooLarge: the newest question and the system messages alone exceed `max_tokens`.
-            TypeError: a message is no dict.
+            TypeError: a message is no dict, or there is no list of them.
         """
-        whole, is_unfolded = self._unfolded(list(messages))
+        if not isinstance(messages, Iterable):
+            raise TypeError(f"trim takes a list of messages, got {messages!r:.60}.")
+        messages = list(messages)
+        whole, is_unfolded = self._unfolded(messages)
         transcript = self._taken(whole)
         transcript.is_unfolded |= is_unfolded
         try:
@@ -206,6 +210,27 @@ class HistoryTrimmer:
                 transcript.writing = None
         transcript.room = room
         transcript.summary = _bounded_summary(transcript, end, room)
+
+
+def _check_number(name: str, value: object, least: int) -> None:
+    """Raises TypeError or ValueError."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value):
+        raise TypeError(f"{name} must be a number of at least {least}, got {value!r:.60}.")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}.")
+
+
+def _checked_names(products: object) -> tuple[str, ...]:
+    """Raises TypeError; a text alone would be taken for its letters."""
+    names = tuple(products) if isinstance(products, Iterable) else (products,)
+    wrong = (
+        products
+        if isinstance(products, str)
+        else next((name for name in names if not isinstance(name, str)), None)
+    )
+    if wrong is not None or products is None:
+        raise TypeError(f'products must be a list of names such as ["Aero 5"], got {wrong!r:.60}.')
+    return names
 
 
 def _languages_of(embed: Embed) -> "SupportedLanguages":

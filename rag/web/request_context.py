@@ -49,6 +49,7 @@ def checked_id(text: str, kind: str) -> str:
 MAX_JSON_BYTES = 32 * 1024 * 1024
 LONG_CHARS = 100_000  # up to so many are read in one step
 MOST_VALUES = 500_000  # the longest transcript that may be brought along has 130,000
+_HALF = re.compile("[\ud800-\udfff]")  # of a character
 LONGEST_QUOTE = 60  # of a value that was refused
 TYPE_NAMES: dict[type, str] = {dict: "an object", list: "a list"}
 
@@ -65,8 +66,8 @@ def came(value: Any) -> str:
 class StepwiseParser(json.JSONDecoder):
     """Reads value by value, so that other threads go on, and no more than a bounded number."""
 
-    def __init__(self) -> None:
-        super().__init__(parse_constant=no_number, parse_float=finite)
+    def __init__(self, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> None:
+        super().__init__(parse_constant=no_number, parse_float=finite, object_hook=object_hook)
         self._read = 0
         self.parse_object, self.parse_array = self._object, self._array
         self.scan_once = py_make_scanner(self)
@@ -94,6 +95,14 @@ def no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number in JSON")
 
 
+def whole_keys(members: dict[str, Any]) -> dict[str, Any]:
+    """Half a character in a value becomes a sign for it; no key has one. Raises ValueError."""
+    for key in members:
+        if _HALF.search(key):
+            raise ValueError(f"the key {key[:LONGEST_QUOTE]!a} holds half a character")
+    return members
+
+
 def finite(written: str) -> float:
     """`1e999` would be written as no JSON again. Raises ValueError."""
     number = float(written)
@@ -108,9 +117,10 @@ class StrictJson:
     @staticmethod
     def loads(body: str | bytes) -> Any:
         text = body if isinstance(body, str) else body.decode()
+        hook = whole_keys if "\\ud" in text.lower() else None  # which halves begin with
         if len(text) > LONG_CHARS:
-            return StepwiseParser().decode(text)
-        return json.loads(text, parse_constant=no_number, parse_float=finite)
+            return StepwiseParser(hook).decode(text)
+        return json.loads(text, parse_constant=no_number, parse_float=finite, object_hook=hook)
 
 
 class JsonRequest(Request):

@@ -178,7 +178,7 @@ def test_a_killed_server_leaves_no_process_and_no_lock(fleet):
     os.kill(both.pid, signal.SIGKILL)
 
     until(lambda: not any(map(is_alive, processes)))
-    assert holder_of(both.data / "chroma") is None
+    until(lambda: holder_of(both.data / "chroma") is None)  # a dying process lets go of it late
     with socket.create_server(("127.0.0.1", int(both.url.rpartition(":")[2]))):
         pass
 

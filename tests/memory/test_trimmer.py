@@ -488,6 +488,44 @@ class TestOptions:
         with pytest.raises(ValueError, match=said):
             HistoryTrimmer(**options)
 
+    @pytest.mark.parametrize(
+        ("options", "refusal"),
+        [
+            ({"max_tokens": "8k"}, "max_tokens must be a number of at least 1, got '8k'"),
+            ({"max_tokens": float("inf")}, "max_tokens must be a number of at least 1, got inf"),
+            ({"max_tokens": True}, "max_tokens must be a number of at least 1, got True"),
+            ({"recent_message_count": None}, "recent_message_count must be a number"),
+            ({"wait": None}, "wait must be a number of at least 0, got None"),
+            ({"wait": float("nan")}, "wait must be a number of at least 0, got nan"),
+            ({"temperature": "hot"}, "temperature must be a number"),
+            ({"products": "Aero 5"}, r"list of names such as \[.*\], got 'Aero 5'"),
+            ({"products": None}, "list of names .* got None"),
+            ({"products": ["Aero 5", 5]}, "list of names .* got 5"),
+            ({"embed": "minilm"}, "embed must be a function of texts, got 'minilm'"),
+        ],
+    )
+    def test_of_another_type_are_refused_at_once(self, options, refusal):
+        with pytest.raises(TypeError, match=refusal):
+            HistoryTrimmer(**options)
+
+    def test_a_share_of_a_window_is_a_number_of_tokens_too(self):
+        trimmed = HistoryTrimmer(max_tokens=0.6 * 1001).trim(conversation(20))
+
+        assert trimmed.was_trimmed
+
+    @pytest.mark.parametrize("messages", [None, 5])
+    def test_without_messages_what_is_wanted_is_said(self, messages):
+        with pytest.raises(TypeError, match="a list of messages, got"):
+            HistoryTrimmer().trim(messages)
+
+    @pytest.mark.parametrize("turns", [1, 20])  # what fits is given back, too
+    def test_messages_may_come_one_by_one(self, turns):
+        messages = conversation(turns)
+
+        trimmed = HistoryTrimmer(max_tokens=600).trim(message for message in messages)
+
+        assert trimmed.messages == HistoryTrimmer(max_tokens=600).trim(messages).messages != []
+
     def test_products_are_kept_in_any_spelling(self):
         messages = [user("Is the eero mini fast?"), assistant("Yes [1]."), *conversation(4)]
 

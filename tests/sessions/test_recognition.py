@@ -1,5 +1,6 @@
 """What clients do to an answer does not hide it; what makes it another one does."""
 
+import re
 from importlib import import_module
 
 import pytest
@@ -81,6 +82,15 @@ def test_what_many_may_say_counts_with_its_question_only(answer, strength):
     assert known(answer, answer) == strength
     assert known(answer, answer, shown="How long?") == "strong"
     assert known(answer, answer, shown="How much?") == strength
+
+
+@pytest.mark.parametrize("answer", [ANSWER, LONG, "It weighs 120 g [1]."])
+def test_one_without_any_of_its_numbers_counts_with_its_question_only(answer):
+    bare = re.sub(r" ?\[\d\]", "", answer)
+
+    assert known(bare, answer) == "weak"
+    assert known(bare, answer, shown="How long?") == "strong"
+    assert not known(f"{bare} [9]", answer, shown="How long?")
 
 
 def test_those_of_earlier_versions_are_everybodys():

@@ -49,6 +49,32 @@ def test_depths_are_refused(client, depth):
     assert 400 <= answered.status_code < 500
 
 
+@pytest.mark.parametrize("padding", [0, LONG_CHARS])
+@pytest.mark.parametrize("written", [r"\ud800", r"a\uDFFF"])
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/api/v1/sources", '{"KEY": 1}'),
+        ("PUT", "/api/v1/collections/1", '{"KEY": 1}'),
+        ("POST", "/api/v1/sessions", '{"context_config": {"KEY": 1}}'),
+        ("POST", "/v1/chat/completions", '{"messages": [], "metadata": {"KEY": 1}}'),
+    ],
+)
+def test_a_key_with_half_a_character_is_refused(client, method, path, body, written, padding):
+    body = body.replace("KEY", written) + " " * padding
+
+    answered = client.open(path, method=method, data=body, content_type="application/json")
+
+    assert answered.status_code == 400
+    assert "holds half a character" in answered.get_data(as_text=True)
+
+
+def test_other_keys_and_values_are_read_as_ever():
+    body = r'{"a\ud83d\ude00": "\ud800"}'
+
+    assert StrictJson.loads(body) == {"a\U0001f600": "\ud800"}
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [

@@ -244,6 +244,11 @@ class TestResponse:
         assert response.status_code in (400, 404)
         assert response.get_json()["error"]["param"] == name
 
+    def test_an_empty_name_of_a_response_is_none(self, client):
+        body = {"input": "How heavy?", "previous_response_id": ""}
+
+        assert client.post("/v1/responses", json=body).status_code == 200
+
     def test_goes_on_from_no_response_that_never_was(self, client):
         first = client.post("/v1/responses", json={"input": "How heavy?"}).get_json()
         later = first["id"].rpartition("_")[0] + "_999999999"

@@ -91,6 +91,14 @@ def buffered(said):
     return [system("The user asks about weights and batteries."), *said[-5:]]
 
 
+def without_numbers(said):
+    """A client that shows them, and sends none of them back."""
+    bare = [
+        {**message, "content": re.sub(r" ?\[\d+\]", "", message["content"])} for message in said
+    ]
+    return bare[:-1] + said[-1:]
+
+
 def as_it_is(said):
     return said
 
@@ -107,6 +115,7 @@ WAYS = {
     "footer": (window(4), lambda text: f"{text}\n\n---\n_Answered in 2 s by Groundnote_"),
     "thinking removed": (window(4), lambda text: re.sub(r"<think>.*?</think>", "", text)),
     "markup": (window(4), lambda text: text.replace("[", "【").replace("]", "】")),
+    "numbers taken out": (without_numbers, str),
     "full stop lost": (window(4), lambda text: text.rstrip(".")),
 }
 

@@ -64,7 +64,7 @@ def respond(body: ResponseBody) -> Response:
     An item of the input may be a reference to an earlier one of ours, by its id.
     """
     request = body.understand(_referred)
-    if completion.is_task(body, request, is_named=body.previous_response_id is not None):
+    if completion.is_task(body, request, is_named=bool(body.previous_response_id)):
         return _task_done(body, request)
     return answered(body, request, Responding)
 
@@ -178,7 +178,7 @@ class Responding(AnswerToClient):
     @staticmethod
     def chosen_session(body: ResponseBody) -> SessionMatch | None:
         previous = body.previous_response_id
-        return None if previous is None else _after(previous)
+        return _after(previous) if previous else None
 
     @staticmethod
     def refused(problem: dict[str, Any]) -> str:
