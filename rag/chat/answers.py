@@ -415,13 +415,14 @@ def _refuse_to_embed(texts: Sequence[str]) -> Matrix:
 def _texts_of_user(session: SessionTranscript, draft: "Draft") -> Iterator[str]:
     """The question, as it was resolved and as it was asked, and the questions just before it.
 
-    They are read when a figure stands in no source.
+    They are read when a figure stands in no source, and where there are others than this question.
     """
-    if draft.resolution:
-        yield draft.resolution.query
-    yield from (
-        message.content for message in session.recent(USER_LOOKED_AT) if message.role == Role.USER
-    )
+    resolution = draft.resolution
+    if resolution:
+        yield resolution.query
+    if draft.answer.index > 1 or resolution is None or resolution.method != "unchanged":
+        messages = session.recent(USER_LOOKED_AT)
+        yield from (message.content for message in messages if message.role == Role.USER)
 
 
 def _leaves_open(citations: Sequence[Citation]) -> bool:

@@ -304,7 +304,7 @@ class Ingestion:
                 self._worker_count -= 1
 
     @property
-    def is_worker_count(self) -> bool:
+    def is_at_work(self) -> bool:
         """Whether an ingest is running."""
         return self._worker_count > 0
 

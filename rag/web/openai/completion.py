@@ -401,7 +401,7 @@ def answered(body: AskingBody, request: ClientRequest, protocol: type[AnswerToCl
     def begin() -> tuple[RunningTurn, AnswerToClient]:
         session = (
             protocol.chosen_session(body)
-            or _session_by_name(body, request)
+            or (_session_by_name(body, request, body.name) if body.name else None)
             or _find_session(body, request)
         )
         is_kept = _keep_or_expire(session, body)
@@ -438,11 +438,8 @@ def answered(body: AskingBody, request: ClientRequest, protocol: type[AnswerToCl
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
 
 
-def _session_by_name(body: AskingBody, request: ClientRequest) -> SessionMatch | None:
+def _session_by_name(body: AskingBody, request: ClientRequest, name: str) -> SessionMatch:
     """The session that the client calls so, however little of it is sent along; made if need be."""
-    name = body.name
-    if not name:
-        return None
     table, owner, key = _fingerprints(), current_owner(), name_key(name)
     existing = table.session_of_key(owner, key)
     if existing is not None:
@@ -452,7 +449,7 @@ def _session_by_name(body: AskingBody, request: ClientRequest) -> SessionMatch |
     if table.name(conversation.handle, key):
         return conversation
     conversation.handle.delete()  # another request with this name was quicker
-    return _session_by_name(body, request)
+    return _session_by_name(body, request, name)
 
 
 def _find_session(body: AskingBody, request: ClientRequest) -> SessionMatch:
