@@ -93,6 +93,7 @@ class OpenAIChatModel:
                 f"llm.base_url must be an address such as http://127.0.0.1:11434/v1, "
                 f"not {base_url!r}."
             )
+        self.name = model
         self._server = Server(base_url, model, api_key)
         self._patience = ANSWER.set_to(timeout_seconds)
         self._max_retries = max_retries
@@ -101,10 +102,6 @@ class OpenAIChatModel:
         self._habits = ServerDialect(self._server, asking or RequestOptions())
         self._opened: OpenAI | None = None
         self._opening = threading.Lock()
-
-    @property
-    def name(self) -> str:
-        return self._server.model
 
     @property
     def takes_tools(self) -> bool:

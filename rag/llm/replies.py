@@ -39,7 +39,7 @@ class ToolCalls:
     index or id for every call, the id with every piece, or whole calls at once.
     """
 
-    _calls: list[_Call] = field(default_factory=list)
+    begun: list[_Call] = field(default_factory=list)
     _by_index: dict[int, _Call] = field(default_factory=dict)
 
     def add(self, piece: Mapping[str, Any]) -> None:
@@ -58,7 +58,7 @@ class ToolCalls:
         begun = self._call_of(index, call_id, name)
         call = begun or _Call()
         if begun is None:
-            self._calls.append(call)
+            self.begun.append(call)
         if index is not None:
             self._by_index[index] = call
         return call
@@ -67,9 +67,9 @@ class ToolCalls:
         if index is not None:
             call = self._by_index.get(index)
         elif call_id:
-            call = next((call for call in reversed(self._calls) if call.id == call_id), None)
+            call = next((call for call in reversed(self.begun) if call.id == call_id), None)
         else:
-            call = self._calls[-1] if self._calls and not name else None
+            call = self.begun[-1] if self.begun and not name else None
         if call is not None and name and self._is_another(call, call_id):
             return None
         return call
@@ -95,7 +95,7 @@ class ToolCalls:
     def _merged(self) -> list[_Call]:
         """Without those that a server's last event repeats."""
         calls: list[_Call] = []
-        for call in self._calls:
+        for call in self.begun:
             if call.name and not (call.id and call in calls):
                 calls.append(call)
         return calls
@@ -151,10 +151,11 @@ class ArrivingReply:
         return self._read_message(message) if isinstance(message, dict) else []
 
     def _read_message(self, message: Mapping[str, Any]) -> list[ModelDelta]:
-        for piece in _call_pieces(message):
-            self.calls.add(piece)
+        if "tool_calls" in message or "function_call" in message:
+            for piece in _call_pieces(message):
+                self.calls.add(piece)
         content = message.get("content")
-        if _is_thought(message):
+        if "extra_content" in message and _is_thought(message):
             self.thought, content = True, None
         if self.finish_reason and content == self._sent:
             content = None  # some servers say the whole again at the end
@@ -188,7 +189,7 @@ class ArrivingReply:
         rest = self.spoken.finish()
         self.has_text = self.has_text or bool(rest)
         yield from rest
-        calls = self._whole_calls()
+        calls = self._whole_calls() if self.calls.begun or self.spoken.calls else ()
         self._check_end(calls)
         if self.finish_reason in _TOO_SHORT and not calls:
             yield ModelDelta(cut=True)

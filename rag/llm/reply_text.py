@@ -19,7 +19,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from rag.language.lazy_patterns import regex
@@ -110,7 +110,7 @@ _PAIRS = regex.compile(
     r"|<(?P<key>\w+)>\s*(?P<value>[^<]*?)\s*</\g<key>>",
     regex.DOTALL,
 )
-_AT_ONCE = regex.compile(r"[^{}()]{0,80}\(?(?=\{)")
+_CALL_AHEAD = regex.compile(r"[^{}()]{0,80}\(?(?=\{)")
 
 
 def _values_behind(text: str) -> dict[str, Any] | None:
@@ -120,7 +120,7 @@ def _values_behind(text: str) -> dict[str, Any] | None:
         return pairs
     if text.removeprefix(".call").startswith("("):
         return _of_python(text.removeprefix(".call"))
-    begins = _AT_ONCE.match(text)
+    begins = _CALL_AHEAD.match(text)
     if begins is not None:
         value = _decode(text[begins.end() :])[1]
         return value if isinstance(value, dict) else None
@@ -259,17 +259,22 @@ class LineCall:
 _ANY = regex.compile(r"\{\s*\"name\":\s*\"\w+\",\s*\"(?:arguments|parameters)\":\s*\{")
 
 
+@lru_cache(100)
+def _beginning_of_calls(names: tuple[str, ...]) -> "regex.Pattern[str]":
+    named = "|".join(map(regex.escape, names)) or r"(?!)"
+    return regex.compile(
+        r"(?P<json>\{\s*[\"']|\[\s*\{\s*[\"']|functools\s*\[)"
+        r"|(?:\[|>>>|<function=|(?:commentary )?(?:to=)?functions\.)?"
+        rf"(?P<name>{named})(?:\(|(?:[ ]json|=)?\s?\{{|(?P<alone>[ ]*\n))"
+    )
+
+
 class LineCalls:
     """Sees calls without any mark around them: JSON, and a list of calls in Python."""
 
     def __init__(self, names: Collection[str]) -> None:
         self._names = names
-        named = "|".join(map(regex.escape, sorted(names))) or r"(?!)"
-        self._begins = regex.compile(
-            r"(?P<json>\{\s*[\"']|\[\s*\{\s*[\"']|functools\s*\[)"
-            r"|(?:\[|>>>|<function=|(?:commentary )?(?:to=)?functions\.)?"
-            rf"(?P<name>{named})(?:\(|(?:[ ]json|=)?\s?\{{|(?P<alone>[ ]*\n))"
-        )
+        self._begins = _beginning_of_calls(tuple(sorted(names)))
 
     def read(self, text: str, *, final: bool) -> LineCall | None:
         """None for what is no call."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -108,7 +108,7 @@ class ModelWindow:
             if not self._is_sure and self._may_ask():
                 self._last_request = self._clock()
                 self._server_tokens = self._ask_server()
-        window = self._server_tokens or self._without_server() or self._configured or DEFAULT_WINDOW
+        window = self._server_tokens or self._without_server or self._configured or DEFAULT_WINDOW
         if self._clock() - self._refused_at >= _BELIEVED_SECONDS:
             self._refused = None
         refused = self._refused if guesses or not self._is_guess else None
@@ -157,7 +157,7 @@ class ModelWindow:
                 return None
             window = listed_window(listing, self._model)
             self._answer_limit = listed_window(listing, self._model, keys=_ANSWER_KEYS)
-            self._is_sure = window is not None or self._published() is not None
+            self._is_sure = window is not None or self._published is not None
             could = listed_window(listing, self._model, keys=_TRAINED_KEYS)
             return window if self._is_sure else self._ask_beside(client) or could
 
@@ -178,16 +178,18 @@ class ModelWindow:
             return _window_of_ollama(root.post("/api/show", body=named, cast_to=object))
         return None
 
+    @cached_property
     def _published(self) -> int | None:
         return published_window(self._model, base_url=self._base_url)
 
+    @cached_property
     def _without_server(self) -> int | None:
         """Published windows hold for the provider's own address only.
 
         A local server of the same model is often started with a much smaller window, and to be
         told "context too long" is worse than to summarise a little early.
         """
-        published = self._published()
+        published = self._published
         if published is None and self._configured is None and not _is_local(self._base_url):
             published = published_window(self._model)
         return published

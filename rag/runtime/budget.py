@@ -354,9 +354,10 @@ class Lane:
             return
         ticket = self.join(current_owner())
         try:
-            tell = _tell.get()
-            for before in self.wait(ticket, patience_seconds=patience_seconds):
-                tell(before)
+            if not ticket.is_in:
+                tell = _tell.get()
+                for before in self.wait(ticket, patience_seconds=patience_seconds):
+                    tell(before)
             _lanes.set(lanes | {id(self)})
             yield
         finally:

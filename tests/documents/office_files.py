@@ -81,3 +81,14 @@ def pdf_of_flowables(build) -> bytes:
     out = io.BytesIO()
     SimpleDocTemplate(out).build(build(getSampleStyleSheet()))
     return out.getvalue()
+
+
+def pdf_of_drawing(draw) -> bytes:
+    """One page, drawn on a canvas of reportlab."""
+    from reportlab.pdfgen.canvas import Canvas
+
+    out = io.BytesIO()
+    canvas = Canvas(out)
+    draw(canvas)
+    canvas.save()
+    return out.getvalue()

@@ -460,6 +460,76 @@ class TestPdf:
 
         assert "a hyphenated word" in texts(read("a.pdf", data))[0]
 
+    def test_measures_type_in_points_whatever_scales_it(self):
+        def draw(canvas):
+            canvas.setFont("Helvetica", 14)
+            canvas.drawString(72, 700, "Conference funding")
+            canvas.scale(0.5, 0.5)  # as printers of web pages do: 22 here are 11 points
+            canvas.setFont("Helvetica", 22)
+            for row in range(8):
+                canvas.drawString(
+                    144, 1340 - row * 28, f"Sentence {row} of the rules of that fund."
+                )
+
+        (section,) = read("a.pdf", office_files.pdf_of_drawing(draw)).sections
+
+        assert (section.heading_path, section.text[:10]) == ((), "Sentence 0")
+
+    def test_loses_a_page_number_behind_a_header_of_many_lines(self):
+        header = ["Policy on finances", "Last revision: 28 March"]
+        bodies = [[f"{word} is {part}." for part in "abcd"] for word in ("One", "Two", "Three")]
+        pages = [[*header, str(n), *body] for n, body in enumerate(bodies, start=4)]
+
+        read_pages = texts(read("a.pdf", office_files.pdf(pages)))
+
+        assert [text.split("\n") for text in read_pages] == bodies
+
+    def test_keeps_a_figure_behind_a_header_that_counts_no_pages(self):
+        header = ["Price sheet", "Valid until May"]
+        bodies = [
+            [price, *(f"{word} is {part}." for part in "abcd")]
+            for price, word in (("120", "One"), ("85", "Two"), ("340", "Three"))
+        ]
+
+        read_pages = texts(read("a.pdf", office_files.pdf([[*header, *body] for body in bodies])))
+
+        assert [text.split("\n") for text in read_pages] == bodies
+
+    def test_reads_clauses_behind_their_numbers_as_text(self):
+        clauses = [
+            ("4.1.", ["The fund pays at most 750 dollars for each person", "and each year."]),
+            ("4.2.", ["A club that was accepted on trial gets 200 dollars", "in all."]),
+            ("4.3.", ["Taxis are not paid."]),
+        ]
+
+        def draw(canvas):
+            height = 700
+            for number, lines in clauses:
+                canvas.drawString(72, height, number)
+                for line in lines:
+                    canvas.drawString(130, height, line)
+                    height -= 14
+
+        document = read("a.pdf", office_files.pdf_of_drawing(draw))
+
+        assert texts(document)[0].split("\n\n") == [
+            " ".join([number, *lines]) for number, lines in clauses
+        ]
+        assert document.tables == ()
+
+    def test_reads_dots_that_lead_to_a_page_as_no_cells(self):
+        def draw(canvas):
+            for row, title in enumerate(("Purpose", "Duty to pay", "End")):
+                height = 700 - row * 14
+                canvas.drawString(72, height, title)
+                for place in range(int(canvas.stringWidth(title)) + 76, 285, 10):
+                    canvas.drawString(place, height, ".")
+                canvas.drawString(290, height, str(row + 2))
+
+        document = read("a.pdf", office_files.pdf_of_drawing(draw))
+
+        assert " ".join(texts(document)[0].split()) == "Purpose 2 Duty to pay 3 End 4"
+
     def test_loses_running_headers_and_page_numbers(self):
         pages = [["Aero manual", f"Text of page {n} here.", f"Page {n}"] for n in "abcdef"]
         for number, page in enumerate(pages, start=1):

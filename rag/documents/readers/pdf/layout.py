@@ -7,12 +7,12 @@ page, else short lines in larger or bolder type; a paragraph ends at a gap or at
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, groupby, islice, pairwise, takewhile
 
 from rag.documents.outline import Outline
-from rag.documents.readers.pdf.lines import Lattice, PdfLine, join_lines, ruled_tables
+from rag.documents.readers.pdf.lines import CLAUSE, Lattice, PdfLine, join_lines, ruled_tables
 from rag.documents.readers.pdf.tables import FARTHEST, find_tables
 from rag.language.amounts import parse_figure
 from rag.language.grids import headed
@@ -22,13 +22,15 @@ NUMBERED = re.compile(r"^\(?\d{1,2}[.)]\s+(?=[^\W\d])")
 LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st"}
 SECTION = re.compile(r"[A-Z]?\d{0,3}(?:\.\d{1,3})*\.?|[IVX]+\.?")  # the number of a heading
 DIGITS = re.compile(r"\d+")
+PAGE_NUMBER = re.compile(r"\d{1,5}")
 HEADING_CHARS = 110
 HEADING_WORDS = 14
 HEADING_LINES = 3
 EDGE_LINES = 2
-LAST = -1  # in place of a height
+LAST = -100_000  # in place of a height
 Bookmarks = dict[int, list[tuple[int, str]]]
 Running = tuple[str, int]
+KeysOf = Callable[["Page"], dict[int, set[Running]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +65,26 @@ def write_pages(pages: Sequence[Page], bookmarks: Bookmarks, outline: Outline) -
 
 
 def without_running_lines(pages: Sequence[Page]) -> list[Page]:
-    """Drop lines that stand at the edge of most pages, such as the page number; rows stay."""
+    """Drop lines that stand at the edge of most pages, such as the page number; rows stay.
+
+    Behind a header of more lines than an edge has, only the number is sought.
+    """
     if len(pages) < 2:
         return list(pages)
+    without = _without_often(pages, _running_lines)
+    return _without_often(without, _page_numbers)
+
+
+def _without_often(pages: Sequence[Page], keys_of: KeysOf) -> list[Page]:
     seen: Counter[Running] = Counter()
     for page in pages:
-        seen.update(key for keys in _running_lines(page).values() for key in keys)
+        seen.update(key for keys in keys_of(page).values() for key in keys)
     often = max(2, len(pages) * 0.4)
     running = {key for key, count in seen.items() if count >= often + (key[1] == LAST)}
-    return [_without(page, running) for page in pages]
+    return [
+        _without(page, {place for place, keys in keys_of(page).items() if keys & running})
+        for page in pages
+    ]
 
 
 def _edges(page: Page) -> list[int]:
@@ -112,8 +125,14 @@ def _running_lines(page: Page) -> dict[int, set[Running]]:
     return results
 
 
-def _without(page: Page, running: set[Running]) -> Page:
-    dropped = {position for position, keys in _running_lines(page).items() if keys & running}
+def _page_numbers(page: Page) -> dict[int, set[Running]]:
+    """Of each line at the edge that is a figure how far that is from where the page stands."""
+    texts = {edge: page.lines[edge].text for edge in _edges(page)}
+    numbers = {edge: int(text) for edge, text in texts.items() if PAGE_NUMBER.fullmatch(text)}
+    return {edge: {("", number - page.number)} for edge, number in numbers.items()}
+
+
+def _without(page: Page, dropped: set[int]) -> Page:
     lines = tuple(line for index, line in enumerate(page.lines) if index not in dropped)
     # A page with nothing else keeps them: they are all that it says.
     return replace(page, lines=lines or page.lines)
@@ -312,7 +331,8 @@ def _blocks(lines: Sequence[PdfLine]) -> Iterator[list[PdfLine]]:
 
 
 def _begins_block(before: PdfLine, line: PdfLine, usual_gap: float) -> bool:
-    if BULLET.match(line.text) or NUMBERED.match(line.text):
+    is_clause = len(line.cells) == 2 and CLAUSE.fullmatch(line.cells[0].text)
+    if is_clause or BULLET.match(line.text) or NUMBERED.match(line.text):
         return True
     gap = before.bottom - line.bottom
     return gap > usual_gap * 1.35 or gap < -usual_gap

@@ -26,9 +26,11 @@ from rag.documents.tables import Spanning, spread
 CURRENCY = {"$", "€", "£", "¥", "US$"}
 TRAILING = {"%", ")", ")%"}
 LIST_MARK = re.compile(r"[•●▪◦‣■□○∙·►➢✓*–—-]|\(?(?:\d{1,3}|[a-z])[.)]")
+CLAUSE = re.compile(r"§ ?\d{1,4} ?[a-z]?|\d{1,3}(?:\.\d{1,3})+\.?")  # as contracts number theirs
 LETTER_BEFORE = re.compile(r"[^\W\d_]$")
 CELL_GAP = 0.9  # of the type size: wider than any blank of a paragraph
 FIGURE_GAP = 0.3  # … and than any within a figure
+LEADER_GAP = 2.0  # of the type size: between dots that lead to a figure
 FIGURES = re.compile(r"[\d\s$€£¥(),.%+—–-]+")
 ONE_HEIGHT = 0.5  # of the type size: so far up or down stand small figures beside a word
 SAME_HEIGHT = 0.25  # of the type size
@@ -40,7 +42,6 @@ STRIKE_ENDS = 0.35  # … beside the words
 NO_MARKS: frozenset[Mark] = frozenset()
 TABULAR = 3  # cells: columns of prose are rarely more than two
 PROSE_WORDS = 5
-MIN_FONT_SIZE = 4.0
 LEADERS = re.compile(r"\s?(?:[.·…_]\s?){5,}")  # lead the eye to a figure or show where to write
 MAX_LETTERS = 5_000  # of a line
 BOLD_WEIGHT = 600
@@ -190,7 +191,7 @@ def _begins_line(before: _Letter, letter: _Letter) -> bool:
 def _letters(text_page: Any) -> Iterator[_Letter]:
     from pypdfium2 import raw
 
-    x, y, box = ctypes.c_double(), ctypes.c_double(), raw.FS_RECTF()
+    x, y, box, matrix = ctypes.c_double(), ctypes.c_double(), raw.FS_RECTF(), raw.FS_MATRIX()
     for position in range(text_page.count_chars()):
         code = raw.FPDFText_GetUnicode(text_page, position)
         is_made = raw.FPDFText_IsGenerated(text_page, position) == 1
@@ -201,7 +202,9 @@ def _letters(text_page: Any) -> Iterator[_Letter]:
         raw.FPDFText_GetCharOrigin(text_page, position, x, y)
         # As high as the font, not as the letter.
         raw.FPDFText_GetLooseCharBox(text_page, position, box)
-        size = raw.FPDFText_GetFontSize(text_page, position)
+        # What a font size is in points depends on what scales it: browsers print at 3/4 of 16.
+        raw.FPDFText_GetMatrix(text_page, position, matrix)
+        size = raw.FPDFText_GetFontSize(text_page, position) * math.hypot(matrix.c, matrix.d)
         turned = raw.FPDFText_GetCharAngle(text_page, position)  # clockwise
         angle = -round(turned / QUARTER, 2) * QUARTER
         left, right, base, height = box.left, box.right, y.value, box.top - box.bottom
@@ -214,9 +217,7 @@ def _letters(text_page: Any) -> Iterator[_Letter]:
             ]
             left, right, base = min(ends), max(ends), y.value * across - x.value * up
             height = height if abs(across) > abs(up) else box.right - box.left
-        if size < MIN_FONT_SIZE or size > 2 * height > 0:  # some producers scale the page
-            size = height * 0.85
-        yield _Letter(text, left, right, base, size, angle, position, is_blank)
+        yield _Letter(text, left, right, base, size or height * 0.85, angle, position, is_blank)
 
 
 def _line(
@@ -301,7 +302,9 @@ def _pieces(letters: Sequence[_Letter], size: float) -> Iterator[list[_Letter]]:
     words = list(_words(letters, FIGURE_GAP * size))
     piece = words[0]
     for before, word in pairwise(words):
-        if _gap(before, word) < CELL_GAP * size and not _are_figures(before, word):
+        gap = _gap(before, word)
+        is_led = "." in (before[0].text, word[0].text) and gap < LEADER_GAP * size
+        if is_led or (gap < CELL_GAP * size and not _are_figures(before, word)):
             piece = [*piece, *word]
         else:
             yield piece

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise, takewhile
 
-from rag.documents.readers.pdf.lines import PdfCell, PdfLine, join_lines
+from rag.documents.readers.pdf.lines import CLAUSE, PdfCell, PdfLine, join_lines
 from rag.language.grids import YEAR, is_amount
 from rag.language.words import read_lists
 
@@ -452,7 +452,7 @@ def _word_table(lines: Sequence[PdfLine], free: int, start: int) -> PdfTable | N
     end = _region_end(lines, start)
     region = lines[start:end]
     wide = [line for line in region if len(line.cells) > 1]
-    if len(wide) < 2 or _has_long_cells(region):
+    if len(wide) < 2 or _has_long_cells(region) or _is_numbered(wide):
         return None
     columns = columns_of([cell for line in region for cell in line.cells], 1.0)
     if len(columns) < 2 or len(wide) * (len(columns) - 1) < 3:
@@ -462,6 +462,11 @@ def _word_table(lines: Sequence[PdfLine], free: int, start: int) -> PdfTable | N
     if len(full) < len(rows) / 2:
         return None
     return PdfTable(start, end, rows, may_go_on=not lines[start].is_bold)
+
+
+def _is_numbered(lines: Sequence[PdfLine]) -> bool:
+    """Whether they are clauses behind their numbers: no header stands over those."""
+    return all(len(line.cells) == 2 and CLAUSE.fullmatch(line.cells[0].text) for line in lines)
 
 
 def _region_end(lines: Sequence[PdfLine], start: int) -> int:
