@@ -46,7 +46,7 @@ OPEN = 3  # passages of a card that are shown whole; the others are folded
 
 
 @dataclass(frozen=True, slots=True)
-class ShownPassage:
+class QuotedPassage:
     """A passage of a source, quoted; markers in it are made harmless."""
 
     number: int  # of the source
@@ -77,7 +77,7 @@ class Mention:
 class Card:
     """Passages in the order of the search; `Answer.text` says the same in Markdown."""
 
-    passages: tuple[ShownPassage, ...] = ()
+    passages: tuple[QuotedPassage, ...] = ()
     said: str = ""  # shown first: that these hardly answer; all passages are folded then
     mentions: tuple[Mention, ...] = ()
     lead: str = ""  # the answer: quoted words in a fixed frame, each with its number
@@ -89,11 +89,11 @@ class Card:
         return bool(self.said)
 
     @property
-    def open(self) -> tuple[ShownPassage, ...]:
+    def open(self) -> tuple[QuotedPassage, ...]:
         return () if self.is_weak else self.passages[:OPEN]
 
     @property
-    def folded(self) -> tuple[ShownPassage, ...]:
+    def folded(self) -> tuple[QuotedPassage, ...]:
         return self.passages[len(self.open) :]
 
 

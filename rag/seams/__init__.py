@@ -2,8 +2,8 @@
 
 from rag.seams.conversations import (
     ConversationStore,
-    FoundMessage,
-    FoundMessages,
+    MessageMatch,
+    MessageMatches,
     OpenTurn,
     Overview,
     OwnedSession,

@@ -30,7 +30,7 @@ class OpenTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundMessage:
+class MessageMatch:
     """One result of a search in transcripts."""
 
     session_id: str
@@ -63,10 +63,10 @@ class Versions:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundMessages:
+class MessageMatches:
     """The best results of a search in transcripts, and the number of all."""
 
-    found: tuple[FoundMessage, ...]
+    found: tuple[MessageMatch, ...]
     total: int
 
 
@@ -136,7 +136,7 @@ class SessionTranscript(OwnedSession, Protocol):
     def recent(self, count: int) -> list[Message]:
         """Return the newest `count` messages, oldest first; the cost is independent of others."""
 
-    def search(self, text: str, *, limit: int = 20) -> FoundMessages:
+    def search(self, text: str, *, limit: int = 20) -> MessageMatches:
         """Return the messages that contain the text, ignoring case, newest first."""
 
     def append(
@@ -305,7 +305,7 @@ class ConversationStore(Protocol):
     ) -> list[Session]:
         """Return sessions, last used first: all branches, or of each family the one used last."""
 
-    def search(self, owner: str, text: str, *, limit: int = 20) -> FoundMessages:
+    def search(self, owner: str, text: str, *, limit: int = 20) -> MessageMatches:
         """Search in all sessions of one owner."""
 
     def delete_expired(self) -> int:

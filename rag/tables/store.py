@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ENDING = ".parquet"
 MAGIC = b"PAR1"  # the end of each such file
-AT_WORK = timedelta(hours=1)  # a file without a table may be one that is being ingested
+INGESTION_TIME = timedelta(hours=1)  # a file without a table may be one that is being ingested
 LONGEST_UNDESCRIBED = 400  # rows: what a longer table holds, none of its rows tells
 
 
@@ -81,7 +81,7 @@ class TableFiles:
 
     def forgotten(self, table_ids: set[str]) -> list[str]:
         """Ids of files that no table names, written long enough ago to be nobody's work."""
-        before = datetime.now(UTC) - AT_WORK
+        before = datetime.now(UTC) - INGESTION_TIME
         if isinstance(self._blobs, FolderBlobs):
             self._blobs.remove_halves(before)
         ids = {name.partition(".")[0]: name for name in self._blobs.sizes()}
