@@ -422,7 +422,7 @@ class Differences:
         return "; ".join(results) or f"{self.chunks} chunks, with vectors and words"
 
 
-class HeldIds(Protocol):
+class ChunkIds(Protocol):
     """What a vector index says of the chunks that it holds."""
 
     def chunk_ids(self, among: Sequence[str] | None = None) -> set[str]: ...
@@ -430,7 +430,7 @@ class HeldIds(Protocol):
     def count(self) -> int: ...
 
 
-def compare(engine: Engine, index: HeldIds) -> Differences:
+def compare(engine: Engine, index: ChunkIds) -> Differences:
     """Look at ids, not at contents, some at a time; all together where there are too many."""
     debts, present, missing = IndexDebts(engine), 0, list[str]()
     for ids in debts.embedded_batches():

@@ -109,7 +109,7 @@ class Replay:
 _ARTICLE = re.compile(ENGLISH.patterns["articles"])
 
 
-class KnownQuestion(BaseModel):
+class EvaluatedQuestion(BaseModel):
     """One line of a questions file; without `document` the library does not answer it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -127,7 +127,7 @@ class KnownQuestion(BaseModel):
 class Graded:
     """One question with what came of it."""
 
-    question: KnownQuestion
+    question: EvaluatedQuestion
     answered: str
     declined: bool
     documents: tuple[str, ...]  # cited, in order of their first citation
@@ -153,7 +153,7 @@ class Answers(Protocol):
     def ask(self, session: SessionHandle, question: str) -> Iterator[Event]: ...
 
 
-def read_questions(path: Path) -> list[KnownQuestion]:
+def read_questions(path: Path) -> list[EvaluatedQuestion]:
     """Read a JSON Lines file.
 
     Raises:
@@ -168,15 +168,15 @@ def read_questions(path: Path) -> list[KnownQuestion]:
     return results
 
 
-def _question(path: Path, line: str, number: int) -> KnownQuestion:
+def _question(path: Path, line: str, number: int) -> EvaluatedQuestion:
     try:
         data = json.loads(line)
     except ValueError as error:
         raise UserError(f"{path}, line {number}: not JSON; {error}.") from error
-    return validated(KnownQuestion, ScriptFile(path, data, {(): number}))
+    return validated(EvaluatedQuestion, ScriptFile(path, data, {(): number}))
 
 
-def grade(question: KnownQuestion, assistant: Answers, session: SessionHandle) -> Graded:
+def grade(question: EvaluatedQuestion, assistant: Answers, session: SessionHandle) -> Graded:
     """Ask one question in a session of its own."""
     last = ending(assistant.ask(session, question.question))
     if isinstance(last, Failed):

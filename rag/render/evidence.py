@@ -16,9 +16,9 @@ from rag.records import (
     Card,
     Chunk,
     Document,
+    QuotedPassage,
     Readable,
     Section,
-    ShownPassage,
     Source,
     SourceState,
     Verdict,
@@ -74,7 +74,7 @@ def _shifted(span: Span, by: int) -> Span:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownPart:
+class PartView:
     """A stretch of a document as it is shown."""
 
     heading: str
@@ -86,7 +86,7 @@ class Evidence:
     """A source with the text around it, as far as that still is what it was."""
 
     source: Source
-    parts: tuple[ShownPart, ...]
+    parts: tuple[PartView, ...]
     section_index: int | None  # in the document as it is now; None for a snapshot
     page: int | None = None
     quotes: tuple[str, ...] = ()  # the sentences and rows that speak of what is stated
@@ -124,7 +124,7 @@ def _snapshot(source: Source, stated: Sequence[CitedStatement]) -> Evidence:
     text = source.passage if start >= 0 else source.text
     passage = Span(max(start, 0), max(start, 0) + len(source.text))
     marks = _marks(text, passage, places_of(text, [s.sought for s in stated]), stated)
-    part = ShownPart("", text_html(text, marks))
+    part = PartView("", text_html(text, marks))
     return Evidence(source, (part,), None, quotes=tuple(text[a:b] for a, b in marks.stated))
 
 
@@ -159,7 +159,7 @@ def _in_document(
     shown, moved = _cut(section.text, first, min(len(section.text), last))
     rows = numbers_of_rows(section)
     numbers = {row.start - moved: number for row, number in rows.items()}
-    parts = [ShownPart(_heading(section), text_html(shown, marks.moved(-moved), numbers=numbers))]
+    parts = [PartView(_heading(section), text_html(shown, marks.moved(-moved), numbers=numbers))]
     if len(section.text) - (chunk.end - chunk.start) < NEAR_CHARS:
         parts = [
             *(_neighbour(other) for other in near if other.index < section.index),
@@ -185,9 +185,9 @@ def _stated_spans(
     return tuple(_shifted(span, start) for span in places_of(text, clauses))
 
 
-def _neighbour(section: Section) -> ShownPart:
+def _neighbour(section: Section) -> PartView:
     text, _ = _cut(section.text, 0, min(len(section.text), AROUND_CHARS))
-    return ShownPart(_heading(section), text_html(text))
+    return PartView(_heading(section), text_html(text))
 
 
 def _heading(section: Section) -> str:
@@ -388,7 +388,7 @@ def numbers_of_rows(section: Section) -> dict[Span, int]:
     return dict(zip(rows, range(first, last + 1), strict=True))
 
 
-def parts_of(shown: ShownPassage) -> tuple[ShownPassage, ShownPassage, ShownPassage]:
+def parts_of(shown: QuotedPassage) -> tuple[QuotedPassage, QuotedPassage, QuotedPassage]:
     """What stands before and after what is marked and the blocks beside it, to be folded.
 
     Both are empty where they are short, or nothing is marked.
@@ -406,7 +406,7 @@ def parts_of(shown: ShownPassage) -> tuple[ShownPassage, ShownPassage, ShownPass
     return before, replace(shown, text=text[start:end], marked=marked), after
 
 
-def passage_html(shown: ShownPassage) -> Markup:
+def passage_html(shown: QuotedPassage) -> Markup:
     """A passage with what is nearest to the question marked."""
     spans = tuple(Span(start, end) for start, end in shown.marked)
     return text_html(shown.text, Marks(NOWHERE, spans), is_target=False)

@@ -150,7 +150,7 @@ class CitedStatement:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownStatement:
+class StatementView:
     """A statement as it stands above its evidence."""
 
     stated: CitedStatement
@@ -175,7 +175,7 @@ def statements_in(
     )
 
 
-def compare_statement(stated: CitedStatement, quotes: Sequence[str]) -> ShownStatement:
+def compare_statement(stated: CitedStatement, quotes: Sequence[str]) -> StatementView:
     """As it is read beside the sentences of its source that speak of the same."""
     results = ((*deciding(stated, quote), quote) for quote in quotes)
     ours, theirs, quote = next((result for result in results if result[0]), ((), (), ""))
@@ -184,7 +184,7 @@ def compare_statement(stated: CitedStatement, quotes: Sequence[str]) -> ShownSta
     is_told = all(differs) or stated.verdict is not Verdict.CONTRADICTED
     if not is_told and len(ours) == len(theirs) == 1:
         differs = (stated.text[slice(*ours[0])], quote[slice(*theirs[0])])
-    return ShownStatement(stated, strong(_cut(stated.text), ours), differs)
+    return StatementView(stated, strong(_cut(stated.text), ours), differs)
 
 
 def _cut(text: str) -> str:

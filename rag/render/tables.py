@@ -336,7 +336,7 @@ BETWEEN = ";"
 
 
 @dataclass(frozen=True, slots=True)
-class ShownResult:
+class ResultView:
     """A result ready to be shown."""
 
     result: TableResult
@@ -369,7 +369,7 @@ def render_result(
     limit: int | None = None,
     order: str = "",
     chart: str = "",
-) -> ShownResult | None:
+) -> ResultView | None:
     """The result behind a number; `order` is a column from 0, with a minus for descending."""
     stored = session.result(number)
     if stored is None:
@@ -379,10 +379,10 @@ def render_result(
     down = order.startswith("-")
     places = sorted_places(result, by, down)[:limit]
     shown = tuple(tuple(result.cells(result.rows[place])) for place in places)
-    return ShownResult(result, number, shown, tuple(places), chart_of(result, chart), by, down)
+    return ResultView(result, number, shown, tuple(places), chart_of(result, chart), by, down)
 
 
-def result_of(session: SourceRegister, message: Message) -> ShownResult | None:
+def result_of(session: SourceRegister, message: Message) -> ResultView | None:
     """The table that an answer shows, its first rows."""
     if message.answer is None or message.answer.result is None:
         return None

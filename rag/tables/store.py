@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ENDING = ".parquet"
 MAGIC = b"PAR1"  # the last bytes of each Parquet file
-AT_WORK = timedelta(hours=1)  # younger files without a table may belong to a running ingest
+INGESTION_TIME = timedelta(hours=1)  # younger files without a table may belong to a running ingest
 LONGEST_UNDESCRIBED = 400  # rows; longer tables get a section that describes their columns
 
 
@@ -81,7 +81,7 @@ class TableFiles:
 
     def forgotten(self, table_ids: set[str]) -> list[str]:
         """Return the ids of files without a table, too old to belong to a running ingest."""
-        before = datetime.now(UTC) - AT_WORK
+        before = datetime.now(UTC) - INGESTION_TIME
         if isinstance(self._blobs, FolderBlobs):
             self._blobs.remove_halves(before)
         ids = {name.partition(".")[0]: name for name in self._blobs.sizes()}

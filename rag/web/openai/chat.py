@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from rag.errors import NotFound
 from rag.records import Failed, Finished
-from rag.sessions.recognition import FoundSession, Recognised
+from rag.sessions.recognition import Recognised, SessionMatch
 from rag.web.access import rights
 from rag.web.access.rights import open_session
 from rag.web.api.schemas import DescribedApi
@@ -99,12 +99,12 @@ class Completion(AnswerToClient):
     body: ChatBody
 
     @staticmethod
-    def chosen_session(body: ChatBody) -> FoundSession | None:
+    def chosen_session(body: ChatBody) -> SessionMatch | None:
         named = body.metadata.session_id if body.metadata else None
         if not named:
             return None
         try:
-            return FoundSession(open_session(named), Recognised.NAMED)
+            return SessionMatch(open_session(named), Recognised.NAMED)
         except NotFound:
             if _OURS.fullmatch(named):
                 raise

@@ -51,8 +51,8 @@ from rag.seams.models import CLIENTS_TASK
 from rag.sessions.recognition import (
     ConversationFinder,
     FingerprintTable,
-    FoundSession,
     Recognised,
+    SessionMatch,
     calls_key,
     name_key,
     quoted,
@@ -225,7 +225,7 @@ class AnswerToClient(ABC):
 
     @staticmethod
     @abstractmethod
-    def chosen_session(body: Any) -> FoundSession | None:
+    def chosen_session(body: Any) -> SessionMatch | None:
         """The session that the client names, if it does."""
 
     @staticmethod
@@ -438,13 +438,13 @@ def answered(body: AskingBody, request: ClientRequest, protocol: type[AnswerToCl
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
 
 
-def _session_by_name(body: AskingBody, request: ClientRequest, name: str) -> FoundSession:
+def _session_by_name(body: AskingBody, request: ClientRequest, name: str) -> SessionMatch:
     """The session that the client calls so, however little of it is sent along; made if need be."""
     table, owner, key = _fingerprints(), current_owner(), name_key(name)
     existing = table.session_of_key(owner, key)
     if existing is not None:
         session = application().store.open(existing[0], owner=owner)
-        return FoundSession(session, Recognised.NAMED)
+        return SessionMatch(session, Recognised.NAMED)
     conversation = _finder(body).find(request.history, is_shared=False)
     if table.name(conversation.handle, key):
         return conversation
@@ -452,7 +452,7 @@ def _session_by_name(body: AskingBody, request: ClientRequest, name: str) -> Fou
     return _session_by_name(body, request, name)
 
 
-def _find_session(body: AskingBody, request: ClientRequest) -> FoundSession:
+def _find_session(body: AskingBody, request: ClientRequest) -> SessionMatch:
     """The session that goes on from what was said before, or a new one."""
     finder, past = _finder(body), request.history
     if request.rounds and request.called and request.question:
@@ -474,7 +474,7 @@ def _finder(body: AskingBody) -> ConversationFinder:
     return ConversationFinder(store, _fingerprints(), config, owner, body.for_whom, stores)
 
 
-def _keep_or_expire(conversation: FoundSession, body: AskingBody) -> bool:
+def _keep_or_expire(conversation: SessionMatch, body: AskingBody) -> bool:
     """Where nothing is to be kept, a conversation of such turns alone goes after a day.
 
     Returns whether it stays.
@@ -496,14 +496,14 @@ def forget_turn(session: SessionTranscript, index: int) -> None:
         session.erase(index)
 
 
-def _history_alone(session: FoundSession, request: ClientRequest) -> tuple[ImportedMessage, ...]:
+def _history_alone(session: SessionMatch, request: ClientRequest) -> tuple[ImportedMessage, ...]:
     """What may be told of a conversation that may be somebody else's: what the request holds."""
     cited = {n for message in request.history for n in cited_numbers(message.content)}
     registered = {source.number for source in session.handle.sources(sorted(cited))}
     return tuple(quoted(message, registered) for message in request.history)
 
 
-def _rounds(session: FoundSession, request: ClientRequest, field: str) -> tuple[ChatMessage, ...]:
+def _rounds(session: SessionMatch, request: ClientRequest, field: str) -> tuple[ChatMessage, ...]:
     """The calls of this turn so far, with their results. Raises UserError where there is no call.
 
     What we kept of them is better than what the client sends: their server may want it back whole.
@@ -516,7 +516,7 @@ def _rounds(session: FoundSession, request: ClientRequest, field: str) -> tuple[
     return messages or request.rounds
 
 
-def _goes_on(session: FoundSession, request: ClientRequest) -> bool:
+def _goes_on(session: SessionMatch, request: ClientRequest) -> bool:
     """Whether the last answer of a conversation called the tools whose results came now."""
     last = session.handle.recent(1)
     if not last or last[0].role != Role.ASSISTANT:
@@ -525,7 +525,7 @@ def _goes_on(session: FoundSession, request: ClientRequest) -> bool:
     return request.since(last[0]) is not None or session.is_new or last[0].content == content
 
 
-def _asks_again(session: FoundSession, request: ClientRequest) -> bool:
+def _asks_again(session: SessionMatch, request: ClientRequest) -> bool:
     """Whether a client that names the chat in a header, and sends all of it, repeats a question."""
     last = session.handle.recent(2) if conversation_header() else ()
     if len(last) < 2:
@@ -535,7 +535,7 @@ def _asks_again(session: FoundSession, request: ClientRequest) -> bool:
     return is_last and answer.status is not MessageStatus.PENDING
 
 
-def _begun(session: FoundSession, request: ClientRequest, wishes: AnswerOptions) -> RunningTurn:
+def _begun(session: SessionMatch, request: ClientRequest, wishes: AnswerOptions) -> RunningTurn:
     """The turn, new or gone on with; a refused question leaves everything as it was."""
     assistant, index = application().assistant, session.handle.read().message_count - 1
 

@@ -17,7 +17,7 @@ from rag.errors import NotFound
 from rag.records import Answer, ChatMessage, Failed, Finished, Message, MessageStatus, Role
 from rag.render.gate import outgoing
 from rag.seams import SessionHandle
-from rag.sessions.recognition import FoundSession, Recognised, copy_of
+from rag.sessions.recognition import Recognised, SessionMatch, copy_of
 from rag.sessions.transcript import ERASED
 from rag.web.access.owner import note
 from rag.web.access.rights import open_session
@@ -149,7 +149,7 @@ def _referred(item: ClientMessage) -> ClientMessage:
     raise NotFound(f"input: there is no item {item.id[:60]!r}. Send what was said instead.")
 
 
-def _after(previous: str) -> FoundSession:
+def _after(previous: str) -> SessionMatch:
     """The session of an earlier response; a copy of it up to there where it went on since."""
     with suppress(NotFound):
         match = _ID.fullmatch(previous)
@@ -159,10 +159,10 @@ def _after(previous: str) -> FoundSession:
             raise NotFound("It was deleted.")
         message_count = session.read().message_count
         if message_count == count:
-            return FoundSession(session, Recognised.NAMED)
+            return SessionMatch(session, Recognised.NAMED)
         if message_count > count:
             fork = copy_of(application().store, session, count)
-            return FoundSession(fork, Recognised.BRANCH)
+            return SessionMatch(fork, Recognised.BRANCH)
     raise NotFound(f"previous_response_id: there is no response {previous[:60]!r}.")
 
 
@@ -176,7 +176,7 @@ class Responding(AnswerToClient):
     has_message: bool = False  # an item of text has begun
 
     @staticmethod
-    def chosen_session(body: ResponseBody) -> FoundSession | None:
+    def chosen_session(body: ResponseBody) -> SessionMatch | None:
         previous = body.previous_response_id
         return _after(previous) if previous else None
 

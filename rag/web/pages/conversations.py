@@ -19,10 +19,10 @@ from rag.records import (
     Message,
     MessageStatus,
     NoticeKind,
+    QuotedPassage,
     Role,
     Section,
     Session,
-    ShownPassage,
     Source,
     Summary,
 )
@@ -31,7 +31,7 @@ from rag.render.answers import Register, answer_html, plain_html
 from rag.render.evidence import Evidence, evidence_of, lead_of, marked_in, parts_of, passage_html
 from rag.render.gate import outgoing
 from rag.render.statements import CitedStatement, compare_statement, statements_in, with_warnings
-from rag.render.tables import ShownResult, form_of, render_result, result_of, without_rows
+from rag.render.tables import ResultView, form_of, render_result, result_of, without_rows
 from rag.seams import (
     LIBRARY,
     TABLES,
@@ -64,7 +64,7 @@ SOURCES_LISTED = 30
 
 
 @dataclass(frozen=True)
-class ShownMessage:
+class MessageView:
     """One message, ready to be shown."""
 
     message: Message
@@ -74,7 +74,7 @@ class ShownMessage:
     searched_for: str  # the question that stands alone, where that is another than was asked
     query: str  # the question as it was searched for
     is_last: bool
-    result: ShownResult | None = None  # the table that was computed
+    result: ResultView | None = None  # the table that was computed
 
     @property
     def copied(self) -> str:
@@ -136,11 +136,11 @@ class ShareKept:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownTranscript:
+class TranscriptView:
     """Messages `[start, end)` of a session."""
 
     session: Session
-    messages: tuple[ShownMessage, ...]
+    messages: tuple[MessageView, ...]
     start: int
     end: int
     coverage: ShareKept | None  # None while nothing is summarised
@@ -164,7 +164,7 @@ class TranscriptRange:
 
 def transcript_of(
     handle: SessionHandle, session_url: str, place: TranscriptRange
-) -> ShownTranscript:
+) -> TranscriptView:
     """The newest turns, those before or after a message, or those around one."""
     session = handle.read()
     start, end = window(session.message_count, place)
@@ -174,7 +174,7 @@ def transcript_of(
     shown = view_messages(handle, messages, session_url, last=session.message_count - 1)
     cited = cited_in(shown)
     numbers = {source.number for source in cited}
-    return ShownTranscript(
+    return TranscriptView(
         session=session,
         messages=shown,
         start=start,
@@ -197,7 +197,7 @@ def window(count: int, place: TranscriptRange) -> tuple[int, int]:
     return start + start % 2, end
 
 
-def whole_transcript(handle: SessionMemory, session_url: str) -> Iterator[ShownMessage]:
+def whole_transcript(handle: SessionMemory, session_url: str) -> Iterator[MessageView]:
     """All turns, however many, a stretch at a time."""
     count = handle.read().message_count
     for start in range(0, count, MESSAGES_SHOWN):
@@ -208,7 +208,7 @@ def whole_transcript(handle: SessionMemory, session_url: str) -> Iterator[ShownM
             yield _view_message(message, register, questions.get(message.turn, ""), is_last=False)
 
 
-def cited_in(messages: Sequence[ShownMessage]) -> tuple[Source, ...]:
+def cited_in(messages: Sequence[MessageView]) -> tuple[Source, ...]:
     """The sources of some messages, by number."""
     cited = {source.number: source for message in messages for source in message.sources}
     return tuple(cited[number] for number in sorted(cited))
@@ -223,7 +223,7 @@ def register_for(handle: SourceRegister, session_url: str, texts: Sequence[str])
 
 def view_messages(
     handle: SessionMemory, messages: Sequence[Message], session_url: str, *, last: int
-) -> tuple[ShownMessage, ...]:
+) -> tuple[MessageView, ...]:
     """Messages with everything that their part of the page says."""
     messages = [outgoing(message) for message in messages]
     register, questions = _read(handle, messages, session_url)
@@ -247,7 +247,7 @@ def _read(
     return register, questions
 
 
-def _with_result(handle: SourceRegister, message: ShownMessage) -> ShownMessage:
+def _with_result(handle: SourceRegister, message: MessageView) -> MessageView:
     """A computed answer with its table below its words, instead of among them."""
     result = result_of(handle, message.message)
     if result is None:
@@ -258,12 +258,12 @@ def _with_result(handle: SourceRegister, message: ShownMessage) -> ShownMessage:
 
 def _view_message(
     message: Message, register: Register, question: str, *, is_last: bool
-) -> ShownMessage:
+) -> MessageView:
     is_answer, of_answer = message.role == Role.ASSISTANT, replace(register, answer=message.index)
     sources = _cited(message.content, register.sources) if is_answer else ()
     resolved = message.resolved_query or ""
     is_other = message.is_followup and resolved.strip() != question.strip()
-    return ShownMessage(
+    return MessageView(
         message=message,
         register=of_answer,
         html=_html(message, of_answer) if is_answer else plain_html(message.content, register),
@@ -439,7 +439,7 @@ for part_of_a_card in (lead_of, parts_of, passage_html):
 
 
 @pages.app_template_filter()
-def gist(passage: ShownPassage) -> str:
+def gist(passage: QuotedPassage) -> str:
     """What a folded card shows of a passage; what writes cards is loaded with the first one."""
     from rag.chat.card import gist as gist_of
 

@@ -345,24 +345,24 @@ PASSAGES_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPassages:
+class PassageMatches:
     """The best passages first, with the words marked that fit; or why there are none."""
 
     passages: tuple[tuple[Chunk, Markup], ...] = ()
     problem: str = ""
 
 
-def passages_for(wanted: str, shown: Sequence[str], filters: Filters) -> FoundPassages:
+def passages_for(wanted: str, shown: Sequence[str], filters: Filters) -> PassageMatches:
     """The passages nearest to some words; a library whose index cannot be asked says so."""
     if not wanted:
-        return FoundPassages()
+        return PassageMatches()
     try:
         hits = application().retriever.search(
             wanted, rights.readable().only(shown), limit=PASSAGES_SHOWN, filters=filters
         )
     except ModelError as error:
-        return FoundPassages(problem=str(error))
-    return FoundPassages(tuple((hit.chunk, _marked(hit.chunk.text, wanted)) for hit in hits))
+        return PassageMatches(problem=str(error))
+    return PassageMatches(tuple((hit.chunk, _marked(hit.chunk.text, wanted)) for hit in hits))
 
 
 def _marked(text: str, wanted: str) -> Markup:

@@ -16,8 +16,8 @@ from rag.memory.history import OPENS
 from rag.records import Source, Summary, SummaryReport
 from rag.render.answers import Register, answer_html
 from rag.seams import (
-    FoundMessage,
-    FoundMessages,
+    MessageMatch,
+    MessageMatches,
     OwnedSession,
     SessionHandle,
     SessionMemory,
@@ -26,7 +26,7 @@ from rag.seams import (
 from rag.tokens import count_tokens
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import open_session
-from rag.web.pages.conversations import ShownMessage, register_for, share_kept, whole_transcript
+from rag.web.pages.conversations import MessageView, register_for, share_kept, whole_transcript
 from rag.web.pages.layout import (
     PageResult,
     config_of_form,
@@ -82,7 +82,7 @@ def search_session(session_id: str) -> str:
 
 
 @session_pages.app_template_filter("around_match")
-def around_match(match: FoundMessage) -> tuple[str, str, str]:
+def around_match(match: MessageMatch) -> tuple[str, str, str]:
     """The snippet between whole words: before the match, the match, behind it."""
     before, after = match.snippet[: match.match_start], match.snippet[match.match_end :]
     if len(before) >= SNIPPET_CHARS and " " in before:
@@ -92,7 +92,7 @@ def around_match(match: FoundMessage) -> tuple[str, str, str]:
     return before, match.snippet[match.match_start : match.match_end], after
 
 
-def _results_page(wanted: str, messages: FoundMessages, session: SessionHandle | None) -> str:
+def _results_page(wanted: str, messages: MessageMatches, session: SessionHandle | None) -> str:
     read = session.read() if session else None
     return show_page("search.html", query=wanted, results=messages, session=read)
 
@@ -107,7 +107,7 @@ def printed(session_id: str) -> Response:
     url = url_for("pages.conversation", session_id=session.id)
     cited: dict[int, Source] = {}
 
-    def messages() -> Iterator[ShownMessage]:
+    def messages() -> Iterator[MessageView]:
         for message in whole_transcript(session, url):
             cited.update((source.number, source) for source in message.sources)
             yield message
