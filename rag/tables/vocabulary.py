@@ -319,7 +319,7 @@ def _matches_hint(column: TableColumn, hint: str) -> bool:
 
 
 def goes_down(adjective: Adjective, column: TableColumn) -> bool:
-    """Return whether an extreme is sorted down: the oldest have the lowest year, the best rank 1."""
+    """Return whether the order is falling: the oldest have the lowest year, the best rank 1."""
     is_turned = any(hint[0] == "-" and is_hinted(column, hint) for hint in adjective.measures)
     dated = column.type in (ColumnType.DATE, ColumnType.QUARTER) or has_years(column)
     is_turned |= dated and "age" in adjective.measures
