@@ -59,7 +59,7 @@ class HangUp:
             _heard.reset(token)
 
     def cuts(self, cut: Cut) -> None:
-        """Call this when it is over; at once if it is. It may come when the wait has ended."""
+        """Register `cut` for the hang-up; if that is over, call it now. The wait may have ended."""
         with self._lock:
             self._cuts.append(cut)
             is_over = self.is_over
