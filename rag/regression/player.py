@@ -10,11 +10,13 @@ from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers, without_markers
 from rag.citations.register import brought_source
 from rag.documents.files import IncomingFile
+from rag.errors import UserError
 from rag.language.names import Lexicon
 from rag.memory.context import SUMMARY_TITLE
 from rag.records import (
     EVERYTHING,
     ContextConfig,
+    Event,
     Failed,
     Finished,
     ImportedMessage,
@@ -40,6 +42,7 @@ from rag.regression.script import (
     ScriptTurn,
     SettingsStep,
     WantedStatement,
+    flat,
 )
 from rag.runtime.progress import Stage
 from rag.sessions.transcript import edited
@@ -137,14 +140,10 @@ def holds(text: str, words: str) -> bool:
 
     What begins or ends with a figure is not found inside of a longer one.
     """
-    wanted = re.escape(_flat(words))
+    wanted = re.escape(flat(words))
     before = r"(?<!\d)(?<!\d[.,])" if words[:1].isdigit() else ""
     after = r"(?![.,]?\d)" if words[-1:].isdigit() else ""
-    return re.search(before + wanted + after, _flat(without_markers(text))) is not None
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.replace("*", "").casefold().split())
+    return re.search(before + wanted + after, flat(without_markers(text))) is not None
 
 
 def is_same_value(shown: str, wanted: str) -> bool:
@@ -257,12 +256,12 @@ class Player:
     def _ask(self, number: int, turn: Ask | Regenerate) -> PlayedTurn:
         if isinstance(turn, Ask) and turn.edit is not None:
             self._branch(number, turn.edit)
-        if isinstance(turn, Ask):
-            question, events = turn.ask, self._assistant.ask(self._session, turn.ask)
-        else:
-            last = self._session.read().message_count - 1
-            question, events = "the same again", self._assistant.regenerate(self._session, last)
         action = "ask" if isinstance(turn, Ask) else "regenerate"
+        try:
+            question, events = self._events(turn)
+        except UserError as error:  # the question cannot be asked at all
+            place = ("turns", number - 1, action)
+            raise self._position.source.error(place, str(error).rstrip(".")) from error
         try:
             outcome_events = list(events)
         except Exception as error:  # noqa: BLE001 - it has failed, whatever it is; others go on
@@ -298,6 +297,12 @@ class Player:
             cited=_cited(last_event),
             checks=tuple(checks),
         )
+
+    def _events(self, turn: Ask | Regenerate) -> tuple[str, Iterator[Event]]:
+        if isinstance(turn, Ask):
+            return turn.ask, self._assistant.ask(self._session, turn.ask)
+        last = self._session.read().message_count - 1
+        return "the same again", self._assistant.regenerate(self._session, last)
 
     def _branch(self, number: int, earlier: int) -> None:
         """Go on where a question is edited; what was asked after it is not there."""

@@ -14,15 +14,55 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, Tag, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    Tag,
+    ValidationError,
+)
 
+from rag.citations.markers import without_markers
 from rag.errors import UserError
 from rag.records import ContextConfig, Verdict
 
 VERSION = 1
 VerdictName = Literal["supported", "computed", "contradicted", "off_subject", "open", "unsourced"]
+CITATION_VERDICTS = frozenset(get_args(VerdictName)) - {"unsourced"}  # that is a statement's
 assert set(get_args(VerdictName)) == {each.value for each in Verdict}
 NonEmpty = Annotated[str, Field(min_length=1)]
+
+
+def flat(text: str) -> str:
+    """As words in a row are looked for: whatever their case, blanks and emphasis."""
+    return " ".join(text.replace("*", "").casefold().split())
+
+
+def _checked_phrase(words: str) -> str:
+    """Raises ValueError where a text would hold them always, or never."""
+    if not flat(words):
+        raise ValueError(f"{json.dumps(words)} stands in every text; words were expected")
+    if without_markers(words) != words:
+        raise ValueError(
+            f"{json.dumps(words)} holds a number, and numbers are set apart from words; "
+            'name documents by "cites" and "same_number_as"'
+        )
+    return words
+
+
+def _checked_words(words: str) -> str:
+    """Raises ValueError where every question has them."""
+    if not re.search(r"\w", words):
+        raise ValueError(f"{json.dumps(words)} has no word; words were expected")
+    return words
+
+
+Phrase = Annotated[NonEmpty, AfterValidator(_checked_phrase)]
+Entry = TypeVar("Entry")
+Entries = Annotated[tuple[Entry, ...], Field(min_length=1)]  # one that is empty checks nothing
 TurnNumber = Annotated[int, Field(ge=1, strict=True)]
 Tokens = Annotated[int, Field(ge=1, strict=True)]
 
@@ -37,7 +77,7 @@ class CitedPlace(Strict):
     """A document, and the place in it."""
 
     document: NonEmpty
-    place: NonEmpty = Field(description='Words of where it stands, such as "page 3" or "1.1".')
+    place: Phrase = Field(description='Words of where it stands, such as "page 3" or "1.1".')
 
 
 class SameNumber(Strict):
@@ -50,18 +90,18 @@ class SameNumber(Strict):
 class Expectations(Strict):
     """What must hold of an answer."""
 
-    cites: tuple[NonEmpty | CitedPlace, ...] = Field((), description="Documents that it cites.")
-    says: tuple[NonEmpty, ...] = Field((), description="Words in a row, whatever their case.")
-    says_not: tuple[NonEmpty, ...] = ()
-    resolves_to: NonEmpty | None = Field(
+    cites: Entries[NonEmpty | CitedPlace] = Field((), description="Documents that it cites.")
+    says: Entries[Phrase] = Field((), description="Words in a row, whatever their case.")
+    says_not: Entries[Phrase] = ()
+    resolves_to: Annotated[NonEmpty, AfterValidator(_checked_words)] | None = Field(
         None, description="Words that the question has once it stands alone."
     )
     follow_up: StrictBool | None = None
     declines: StrictBool | None = Field(None, description="Whether it says that nothing answers.")
-    verdicts: Annotated[tuple[VerdictName, ...], Field(min_length=1)] | None = Field(
+    verdicts: Entries[VerdictName] | None = Field(
         None, description="Each of its citations has one of these."
     )
-    computes: NonEmpty | None = Field(None, description="A value of the table that it shows.")
+    computes: Phrase | None = Field(None, description="A value of the table that it shows.")
     same_number_as: SameNumber | None = None
     within_tokens: Tokens | None = Field(
         None, description="What a model would be sent after this turn takes at most so many."
@@ -86,7 +126,7 @@ class Regenerate(Expectations):
 class WantedStatement(Strict):
     """Words that stand in the summary, beside a number of a turn, if one is named."""
 
-    words: NonEmpty
+    words: Phrase
     turn: TurnNumber | None = None
     source: NonEmpty | None = Field(None, description="The document, where the turn cites several.")
 
@@ -96,21 +136,21 @@ class Recalled(Strict):
 
     ask: NonEmpty
     turn: TurnNumber
-    words: NonEmpty
+    words: Phrase
 
 
 class Compress(Strict):
     """All turns but the newest are summarised; fails where there is nothing to summarise."""
 
     compress: Literal[True]
-    states: tuple[WantedStatement, ...] = ()
-    keeps_sources_of: tuple[TurnNumber, ...] = Field(
+    states: Entries[WantedStatement] = ()
+    keeps_sources_of: Entries[TurnNumber] = Field(
         (), description="Turns whose every number is in the summary."
     )
-    keeps_names_of: tuple[TurnNumber, ...] = Field(
+    keeps_names_of: Entries[TurnNumber] = Field(
         (), description="Turns whose every product name is in the summary."
     )
-    recalls: tuple[Recalled, ...] = ()
+    recalls: Entries[Recalled] = ()
     within_tokens: Tokens | None = Field(None, description="What the summary takes at most.")
 
 
@@ -437,6 +477,7 @@ def _place(loc: Sequence[str | int], data: Any, kind: str) -> tuple[KeyPath, Any
 
 def _problem_text(problem: Mapping[str, Any], value: Any, place: KeyPath, data: Any) -> str:
     kind, limits = problem["type"], problem.get("ctx", {})
+    literal = str(limits.get("expected")).replace("True", "true")
     if kind == "extra_forbidden":
         return "there is no such key here" + _nearest(place, data)
     if kind.startswith("union_tag"):
@@ -448,7 +489,7 @@ def _problem_text(problem: Mapping[str, Any], value: Any, place: KeyPath, data: 
         "string_type": f"words were expected, {_brief(value)} came; put it in quotes",
         "tuple_type": f"a list was expected, {_brief(value)} came; put it in square brackets",
         "greater_than_equal": f"{limits.get('ge')} or more was expected, {_brief(value)} came",
-        "literal_error": f"{limits.get('expected')} was expected, {_brief(value)} came",
+        "literal_error": f"{literal} was expected, {_brief(value)} came",
         "int_type": f"a whole number was expected, {_brief(value)} came",
         "bool_type": f"true or false was expected, {_brief(value)} came",
         "value_error": str(limits.get("error", "")).rstrip("."),
@@ -510,9 +551,23 @@ def _check_turns(script: Script, source: ScriptFile) -> None:
                 raise source.error((*place, key), message)
         if isinstance(turn, Add) and (turn.add.text is None) == (turn.add.file is None):
             raise source.error((*place, "add"), 'it needs either "text" or "file"')
+        for key, message in _aimless(turn):
+            raise source.error((*place, key), message)
         is_first = not any(isinstance(earlier, Ask) for earlier in script.turns[:index])
         if isinstance(turn, Regenerate) and is_first:
             raise source.error((*place, "regenerate"), "nothing was asked before")
+    if not any(isinstance(turn, Ask | Compress) for turn in script.turns):
+        raise source.error(("turns",), "nothing is asked or compressed, so that nothing is checked")
+
+
+def _aimless(turn: ScriptTurn) -> Iterator[tuple[str, str]]:
+    """The keys of what can never fail, or is never looked at, and why."""
+    if isinstance(turn, Ask | Regenerate) and set(turn.verdicts or ()) >= CITATION_VERDICTS:
+        yield "verdicts", "every citation has one of these; leave out those that must not come"
+    if isinstance(turn, Compress):
+        for state in turn.states:
+            if state.source is not None and state.turn is None:
+                yield "states", f'"source" needs the "turn" that cites {state.source}'
 
 
 def _turns_named_by(turn: ScriptTurn) -> Iterator[tuple[str, int]]:
