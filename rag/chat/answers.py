@@ -15,7 +15,7 @@ from rag.chat.card import (
     set_aside,
     unchecked,
 )
-from rag.chat.context import PreparedContext, QuestionSources, ShownSources
+from rag.chat.context import ContextSources, PreparedContext, QuestionSources
 from rag.chat.decision import decide, weakness
 from rag.chat.draft import Draft, RegisteredNumbers, composed, cut_at_stop, through_gate
 from rag.chat.evidence import COMPUTED, EvidenceReader
@@ -189,7 +189,7 @@ class Answering:
             offers=draft.offers,
         )
 
-    def worth_showing(self, evidence: "QuestionSources") -> ShownSources:
+    def worth_showing(self, evidence: "QuestionSources") -> ContextSources:
         """The sources that the writer gets: a card shows what it wants of them, a model all."""
         return evidence.all() if self._fallback is None else evidence.to_the_point()
 

@@ -18,7 +18,7 @@ from rag.errors import SourceAway, Unreadable, UserError
 from rag.seams import ListedFile, SourceOptions
 
 API = "/wiki/api/v2"
-AT_ONCE = 250  # pages in one response, the API's maximum
+BATCH = 250  # pages in one response, the API's maximum
 DEEPEST = 50  # depth of the page tree
 
 
@@ -66,7 +66,7 @@ class ConfluenceSource:
         spaces = list(self._all(f"{API}/spaces?keys={quote(self._space.key, safe='')}"))
         if len(spaces) != 1:
             raise self._away(f"there is no space {self._space.key!r} that this login may see")
-        path = f"{API}/spaces/{spaces[0]['id']}/pages?status=current&limit={AT_ONCE}"
+        path = f"{API}/spaces/{spaces[0]['id']}/pages?status=current&limit={BATCH}"
         pages = {str(page["id"]): page for page in self._all(path)}
         self._ids = {}
         for key, page in pages.items():

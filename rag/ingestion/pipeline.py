@@ -233,7 +233,7 @@ def _failed(name: str, error: UserError) -> Progress:
 
 
 BATCHES_AHEAD = 8  # how far reading and storing may be ahead of embedding
-AT_ONCE_CHUNKS = 2_048  # taken together, enough to sort them by length
+BATCH_CHUNKS = 2_048  # taken together, enough to sort them by length
 EMBED_CHUNKS = 256  # embedded between two progress reports
 MOST_IN_LINE, LONGEST_IN_LINE = 1_000, 86_400.0  # waiting ingests, and seconds that one waits
 REMOVE_IDS = 5_000
@@ -267,7 +267,7 @@ class Ingestion:
         self._reader = FileReader(store, embedder, loader=loader, tables=tables)
         self._turn = threading.RLock()
         self._line = Lane(1, waiting=MOST_IN_LINE, what="files")
-        self._at_work = 0  # running ingests
+        self._worker_count = 0  # running ingests
         self._counting = threading.Lock()
 
     def ask_rights(self, right: RightOf) -> None:
@@ -295,18 +295,18 @@ class Ingestion:
         Beside others, chunks that are not embedded yet are not the remains of a killed ingest.
         """
         with self._counting:
-            self._at_work += 1
-            is_alone = self._at_work == 1
+            self._worker_count += 1
+            is_alone = self._worker_count == 1
         try:
             yield is_alone
         finally:
             with self._counting:
-                self._at_work -= 1
+                self._worker_count -= 1
 
     @property
     def is_at_work(self) -> bool:
         """Whether an ingest is running."""
-        return self._at_work > 0
+        return self._worker_count > 0
 
     def _ingested(self, files: Iterable[IncomingFile]) -> Iterator[Progress]:
         reports: SimpleQueue[Progress] = SimpleQueue()
@@ -495,7 +495,7 @@ class Ingestion:
             return list(self._store.chunks(self._claims.take(SHARED_CHUNKS), EVERYTHING).values())
         pending = {chunk.id for chunk in on_the_way}
         documents = of if len(of) <= MOST_NAMED else ()
-        chunks = self._store.unembedded(AT_ONCE_CHUNKS + len(pending), documents)
+        chunks = self._store.unembedded(BATCH_CHUNKS + len(pending), documents)
         return [chunk for chunk in chunks if chunk.id not in pending]
 
     def _write(self, chunks: list[Chunk], vectors: Matrix) -> list[Chunk]:

@@ -221,14 +221,14 @@ ENOUGH = 0.5  # of a document's words, if not all are said
 NameWords = tuple[str, ...]
 
 
-class NamedDocuments(Protocol):
+class HasFileName(Protocol):
     """What has a file's name."""
 
     @property
     def name(self) -> str: ...
 
 
-N = TypeVar("N", bound=NamedDocuments)
+N = TypeVar("N", bound=HasFileName)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from rag.seams import ChatModel
 from rag.seams.models import JUDGEMENT, JudgeVerdict, OpenStatement, Patience
 
 log = logging.getLogger(__name__)
-AT_ONCE = 8  # statements in one call: a reply that is cut off loses few
+BATCH = 8  # statements in one call: a reply that is cut off loses few
 MOST_CALLS = 12  # for one answer
 MAX_TOKENS_EACH = 120
 THINKING_TOKENS = 1500  # that a model may use up before its reply begins
@@ -58,8 +58,8 @@ class ModelJudge:
         calls = 0
         for _ in range(2):
             waiting = [position for position in range(len(statements)) if position not in verdicts]
-            for start in range(0, len(waiting), AT_ONCE):
-                places = waiting[start : start + AT_ONCE]
+            for start in range(0, len(waiting), BATCH):
+                places = waiting[start : start + BATCH]
                 if calls < MOST_CALLS and not (failures and not verdicts):
                     calls += 1
                     verdicts |= self._verdicts_of_call(places, statements, failures)

@@ -110,7 +110,7 @@ _PAIRS = regex.compile(
     r"|<(?P<key>\w+)>\s*(?P<value>[^<]*?)\s*</\g<key>>",
     regex.DOTALL,
 )
-_AT_ONCE = regex.compile(r"[^{}()]{0,80}\(?(?=\{)")
+_CALL_AHEAD = regex.compile(r"[^{}()]{0,80}\(?(?=\{)")
 
 
 def _values_behind(text: str) -> dict[str, Any] | None:
@@ -120,7 +120,7 @@ def _values_behind(text: str) -> dict[str, Any] | None:
         return pairs
     if text.removeprefix(".call").startswith("("):
         return _of_python(text.removeprefix(".call"))
-    begins = _AT_ONCE.match(text)
+    begins = _CALL_AHEAD.match(text)
     if begins is not None:
         value = _decode(text[begins.end() :])[1]
         return value if isinstance(value, dict) else None
