@@ -156,7 +156,7 @@ class OpenAIChatModel:
                 self._too_long(tokens_that_fit(str(translated)))
             raise translated from error
         except ModelInterrupted as error:
-            if has_hung_up():  # for some servers a cut stream ends without an error
+            if has_hung_up():  # some servers end a cut stream without an error
                 raise ModelInterrupted(hang_up_reason() or "") from error
             if not (wrote or patience.got_something):
                 raise self._server.unreadable("the reply is empty") from error

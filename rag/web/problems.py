@@ -1,4 +1,4 @@
-"""Every refusal as `application/problem+json` (RFC 9457), with nothing internal in it."""
+"""Error responses as `application/problem+json` (RFC 9457), with nothing internal in them."""
 
 import logging
 import re

@@ -1,11 +1,11 @@
-"""Turns, each of which runs to its end in the server, and what is around every request.
+"""Turns, which run to their end in the server; queue, budget and compression of every request.
 
 A request that writes an answer holds a thread for as long as its model takes. Only so many are
 admitted at once; a few more wait, in fair order of their owners, and the rest are told to come back
 (see `rag.runtime.budget`).
 
-That the client of a stream has left shows when something is sent. For a whole answer nothing is
-sent until its end, so its connection is checked meanwhile.
+A failed write shows that the client of a stream has left. For a whole answer nothing is written
+until its end, so its connection is checked meanwhile.
 """
 
 import gzip
