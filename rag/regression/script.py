@@ -1,8 +1,7 @@
-"""Scripted conversations, version 1: what is asked and done, and what must hold.
+"""Scripted conversations, version 1: their questions, actions and expectations.
 
-Turns are counted from 1, whatever they do. `rag.regression.script` reads them from files.
-
-YAML is read as its version 1.2 says, so that `no`, `12:30` and `2026-01-01` are words.
+Turns are counted from 1, whatever their action. YAML is read by version 1.2, in which `no`, `12:30`
+and `2026-01-01` are strings.
 """
 
 import difflib
@@ -235,7 +234,7 @@ ACTIONS: dict[str, type[Strict]] = {
 
 
 def action_of(turn: Any) -> str | None:
-    """What a turn does; None where it does nothing known, or two things."""
+    """Return a turn's action; None if it has no known action, or two."""
     results = [name for name in ACTIONS if isinstance(turn, dict) and name in turn]
     return results[0] if len(results) == 1 else None
 
@@ -270,16 +269,16 @@ class Script(Strict):
 
 
 def schema() -> dict[str, Any]:
-    """What editors check files by; it is kept beside this module."""
+    """Return the JSON schema for editors; a copy is stored beside this module."""
     made = Script.model_json_schema(by_alias=True)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | made
 
 
 def documents_of(script: Script, path: Path) -> Path:
-    """The folder that `documents` names: beside the script, beside its folder, or a path.
+    """Return the script's documents folder: beside the script, beside its folder, or a path.
 
     Raises:
-        UserError: there is no such folder.
+        UserError: There is no such folder.
     """
     near = [path.parent / script.documents, path.parent.parent / script.documents]
     for folder in (*near, Path(script.documents)):
@@ -291,7 +290,7 @@ def documents_of(script: Script, path: Path) -> Path:
 
 ENDINGS = (".json", ".yaml", ".yml")
 MOST_BYTES = 5_000_000
-MOST_VALUES = 200_000  # of one file; with aliases a few lines can stand for billions
+MOST_VALUES = 200_000  # in one file: with aliases a few lines can expand to billions
 KeyPath = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
 PLAIN = {"null": None, "~": None, "": None, "true": True, "false": False}
@@ -301,14 +300,14 @@ SINGLE_QUOTES = re.compile(r"'(.+?)'")
 
 @dataclass(frozen=True, slots=True)
 class ScriptFile:
-    """A file with its values, and the line of each."""
+    """A file with its values, and the line of each value."""
 
     path: Path
     data: Any
     lines: Mapping[KeyPath, int] = field(default_factory=dict)  # from 1
 
     def error(self, place: KeyPath, message: str) -> UserError:
-        """What is wrong at a place, for people."""
+        """Return an error that names the file, line, turn and key of a place."""
         nearest = next(place[:n] for n in range(len(place), -1, -1) if place[:n] in self.lines)
         turn = f", turn {int(place[1]) + 1}" if _is_turn(place) else ""
         keys = [str(key) for key in place[2 if turn else 0 :] if isinstance(key, str)]
@@ -320,7 +319,7 @@ def read_script(path: Path) -> tuple[Script, ScriptFile]:
     """Read and check one scripted conversation.
 
     Raises:
-        UserError: it is missing or no script; says the line, the key and what was expected.
+        UserError: It is missing or no script; names the line, the key and what was expected.
     """
     source = read_source(path)
     script = validated(Script, source)
@@ -329,7 +328,7 @@ def read_script(path: Path) -> tuple[Script, ScriptFile]:
 
 
 def read_source(path: Path) -> ScriptFile:
-    """The values of a JSON or YAML file. Raises UserError."""
+    """Read the values of a JSON or YAML file. Raises UserError."""
     text = read_text(path)
     try:
         data = json.loads(text, object_pairs_hook=_once) if path.suffix == ".json" else None
@@ -354,7 +353,7 @@ def read_source(path: Path) -> ScriptFile:
 
 
 def read_text(path: Path) -> str:
-    """A text file in UTF-8. Raises UserError."""
+    """Read a text file in UTF-8. Raises UserError."""
     try:
         if path.stat().st_size > MOST_BYTES:
             raise UserError(f"{path} is larger than {MOST_BYTES:,} bytes; split it.")
@@ -369,11 +368,11 @@ def read_text(path: Path) -> str:
 
 
 class _MarkedYaml(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Only its parser is used."""
+    """A YAML loader of which only the parser is used."""
 
 
 class _Twice(ValueError):
-    """A key that stands twice in one object."""
+    """Raised for a key that occurs twice in one object."""
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -392,7 +391,7 @@ def _line_of_second(text: str, key: str) -> int:
 
 @dataclass(slots=True)
 class _Built:
-    """Makes values of nodes, and notes their lines."""
+    """Builds values from YAML nodes and records their lines."""
 
     path: Path
     lines: dict[KeyPath, int]
@@ -422,7 +421,7 @@ class _Built:
 
 
 def scalar(text: str, *, is_plain: bool) -> Any:
-    """A word, a number, true, false or null, by the core schema of YAML 1.2."""
+    """Parse a string, number, true, false or null by the core schema of YAML 1.2."""
     if not is_plain:
         return text
     if text.lower() in PLAIN:
@@ -436,7 +435,7 @@ def scalar(text: str, *, is_plain: bool) -> Any:
 
 
 def validated(model: type[Model], source: ScriptFile) -> Model:
-    """The values as a record. Raises UserError for the first few that are wrong."""
+    """Return the values as a model. Raises UserError for the first few that are wrong."""
     try:
         return model.model_validate(source.data)
     except ValidationError as error:
@@ -449,7 +448,7 @@ def validated(model: type[Model], source: ScriptFile) -> Model:
 
 
 def _is_side(problem: Mapping[str, Any]) -> bool:
-    """Of two that may stand there, words were not meant; what has wrong entries is not empty."""
+    """Return whether an error only follows from another alternative of the schema."""
     is_object = problem["type"] == "string_type" and isinstance(problem["input"], dict)
     return is_object or (problem["type"] == "too_short" and bool(problem["input"]))
 
@@ -460,10 +459,10 @@ def _place_and_message(problem: Mapping[str, Any], source: ScriptFile) -> tuple[
 
 
 def _place(loc: Sequence[str | int], data: Any, kind: str) -> tuple[KeyPath, Any]:
-    """The place in the file: a validator's own steps left out."""
+    """Return the error's place in the file, without the validator's own steps."""
     place: list[str | int] = []
     if loc[:1] == ("turns",):
-        loc = (*loc[:2], *loc[3:])  # what the turn does
+        loc = (*loc[:2], *loc[3:])  # the turn's action
     for index, step in enumerate(loc):
         is_there = (isinstance(data, dict) and step in data) or (
             isinstance(data, list) and isinstance(step, int) and step < len(data)
@@ -571,7 +570,7 @@ def _aimless(turn: ScriptTurn) -> Iterator[tuple[str, str]]:
 
 
 def _turns_named_by(turn: ScriptTurn) -> Iterator[tuple[str, int]]:
-    """The turns that one names, with the key that does."""
+    """Yield the turns that a turn refers to, with the key that does."""
     if isinstance(turn, Ask | Regenerate) and turn.same_number_as:
         yield "same_number_as", turn.same_number_as.turn
     if isinstance(turn, Compress):

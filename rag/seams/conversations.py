@@ -134,7 +134,7 @@ class SessionTranscript(OwnedSession, Protocol):
         """Return the message at `index`. Raises NotFound."""
 
     def recent(self, count: int) -> list[Message]:
-        """The newest `count`, oldest first; the cost does not grow with the session."""
+        """Return the newest `count` messages, oldest first; the cost is independent of others."""
 
     def search(self, text: str, *, limit: int = 20) -> MessageMatches:
         """Return the messages that contain the text, ignoring case, newest first."""
@@ -273,7 +273,7 @@ class SessionHandle(SessionMemory, Protocol):
         """
 
     def family(self) -> list[Session]:
-        """Those that branched from one another, this one among them; the first one first."""
+        """Return the sessions that branched from one another, this one included, oldest first."""
 
 
 class ConversationStore(Protocol):

@@ -122,7 +122,7 @@ def hanging_up_when_left(hang_up: HangUp, *, look_seconds: float = LOOK_SECONDS)
 
 
 def disconnect_check() -> Callable[[], bool] | None:
-    """Says whether the client of this request has gone, where its server lets us see that."""
+    """Return a function that says whether the client has left; None if the server cannot."""
     tells: Callable[[], bool] | None = request.environ.get(DISCONNECT_KEY)
     if tells is not None:
         return tells

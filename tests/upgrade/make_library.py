@@ -37,7 +37,7 @@ from rag.records import (
     Offer,
     Role,
     SetAside,
-    QuotedPassage,
+    ShownPassage,
     ToolCall,
     Unsourced,
     Usage,
@@ -131,7 +131,7 @@ EVERYTHING_SAID = Answer(
     usage=Usage(11, 7),
     result=1,
     card=Card(
-        (QuotedPassage(1, "Aero 5 › Weight", "It weighs 112 g.", ((3, 9),)),),
+        (ShownPassage(1, "Aero 5 › Weight", "It weighs 112 g.", ((3, 9),)),),
         "These hardly answer.",
         (Mention("Aero 5", 2, (DocumentLink("d", "aero.md", "Aero 5"),)),),
     ),
