@@ -288,9 +288,7 @@ class _WaitedSeconds:
     _total: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        self.ended_by = shorter(
-            self.between, self.whole
-        )  # until data comes, the connection's own timeout counts
+        self.ended_by = shorter(self.between, self.whole)  # if the connection itself times out
 
     def over(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         while True:
@@ -345,9 +343,7 @@ def _failures() -> tuple[type[Exception], ...]:
     """Return the exceptions of the client, of its HTTP library while streaming, and ours."""
     import openai
 
-    transports = (
-        sys.modules.get(name) for name in ("httpx", "httpx2")
-    )  # depends on the client's version
+    transports = (sys.modules.get(name) for name in ("httpx", "httpx2"))  # by client version
     errors = [module.RequestError for module in transports if module is not None]
     return (openai.OpenAIError, ssl.SSLError, TimeoutError, ServerComplaint, *errors)
 

@@ -369,7 +369,7 @@ def read_xlsx(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     from openpyxl.worksheet import _read_only
     from openpyxl.worksheet._reader import WorkSheetParser
 
-    # It hands on that runs are wanted for shared texts alone, not for those within cells.
+    # It passes on the request for runs only for shared texts, not for texts within cells.
     vars(_read_only)["WorkSheetParser"] = partial(WorkSheetParser, rich_text=True)
     check_package(outline.name, data, limits)
     with damage_message(outline.name, InvalidFileException):

@@ -123,7 +123,7 @@ def _running_lines(page: Page) -> dict[int, set[Running]]:
 
 
 def _page_numbers(page: Page) -> dict[int, set[Running]]:
-    """Of each line at the edge that is a figure how far that is from where the page stands."""
+    """Return each figure at the edge, as its difference from the page's position in the file."""
     texts = {edge: page.lines[edge].text for edge in _edges(page)}
     numbers = {edge: int(text) for edge, text in texts.items() if PAGE_NUMBER.fullmatch(text)}
     return {edge: {("", number - page.number)} for edge, number in numbers.items()}

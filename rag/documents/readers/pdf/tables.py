@@ -473,7 +473,7 @@ def _word_table(lines: Sequence[PdfLine], free: int, start: int) -> PdfTable | N
 
 
 def _is_numbered(lines: Sequence[PdfLine]) -> bool:
-    """Whether they are clauses behind their numbers: no header stands over those."""
+    """Return whether the lines are numbered clauses, which have no header."""
     return all(len(line.cells) == 2 and CLAUSE.fullmatch(line.cells[0].text) for line in lines)
 
 
