@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -316,23 +317,32 @@ class ContextBuilder:
     ) -> tuple[State | None, tuple[Compacted, ...]]:
         """Read the session; write an extractive summary at once if history does not fit any more.
 
-        Yields the event of that summary and returns the state after it.
+        Returns the state afterwards, and the event of that summary if one was written.
         """
         state = self._state(session, turn)
-        if not (state.summarises and state.recent):
-            return state, ()
-        room = self._history_room(state)
-        if self._history_tokens(state) <= room.budget:
-            return state, ()
         try:
-            with limited(part_of_it(SUMMARY_SECONDS)):
-                summary = self._compacted(session, room, at_once=True, force=False)
+            summary = self._summary_at_once(session, state)
         except OverBudget:  # a very long past: what fits is sent, the background reads all of it
             self._later(session)
             return state, ()
         if summary is None:
-            return None, ()
+            return None if self._is_too_long(state) else state, ()
         return None, (Compacted(summary.start, summary.end, summary.report),)
+
+    def _is_too_long(self, state: State) -> bool:
+        if not (state.summarises and state.recent):
+            return False
+        return self._history_tokens(state) > self._history_room(state).budget
+
+    def _summary_at_once(
+        self, session: SessionMemory, state: State, *, stores: bool = True
+    ) -> Summary | None:
+        """An extractive one where history does not fit. Raises OverBudget."""
+        if not self._is_too_long(state):
+            return None
+        room = self._history_room(state)
+        with limited(part_of_it(SUMMARY_SECONDS)):
+            return self._compacted(session, room, at_once=True, force=False, stores=stores)
 
     def after_turn(
         self, session: SessionHandle, turn: OpenTurn, answer: Message, state: State | None = None
@@ -380,7 +390,13 @@ class ContextBuilder:
         return self._compacted(session, room, at_once=False, force=force)
 
     def _compacted(
-        self, session: SessionMemory, room: HistoryRoom, *, at_once: bool, force: bool
+        self,
+        session: SessionMemory,
+        room: HistoryRoom,
+        *,
+        at_once: bool,
+        force: bool,
+        stores: bool = True,
     ) -> Summary | None:
         """Summarise turns down to the low-water mark, or all but the turns to keep."""
 
@@ -405,11 +421,11 @@ class ContextBuilder:
             return (end, Room(left, room.budget, lines)) if is_new else None
 
         try:
-            summary = self._remembered.compact(session, plan, at_once=at_once)
+            summary = self._remembered.compact(session, plan, at_once=at_once, stores=stores)
         except SummaryCancelled:
             log.info("A summary gave way to a question; it is begun again after the answer.")
             return None
-        if summary is not None:
+        if summary is not None and stores:
             self._made(summary.report)
             _log(summary)
         return summary
@@ -423,8 +439,16 @@ class ContextBuilder:
         return self._remembered.correct(session, line, text)
 
     def context(self, session: SessionMemory) -> tuple[tuple[ChatMessage, ...], dict[str, Any]]:
-        """Return the messages that would be sent now, before the next question, with statistics."""
+        """Return the messages that would be sent now, before the next question, with statistics.
+
+        With the summary that the next question would make; it is not stored, because this reads.
+        """
         state = self._state(session)
+        with suppress(OverBudget):
+            if summary := self._summary_at_once(session, state, stores=False):
+                messages = session.bare_messages(summary.end, state.session.message_count)
+                recent = tuple(pairs_of(messages))
+                state = replace(state, summaries=(summary,), recent=recent)
         budget = self._budget(state.session)
         context = self._assembled(state, budget, "", state.session.message_count)
         stats = stats_of(context, state.summaries, budget)

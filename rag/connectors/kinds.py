@@ -47,8 +47,8 @@ SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)(?:://|::)")
 OF_THE_WEB = ("http", "https", "git+https")
 LONGEST_ADDRESS = 2_000
 LOGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s]*)@")
-PASSWORD_NAME = re.compile(r"\{([A-Za-z][\w-]{0,59})\}")  # of the settings
-SEALED = re.compile(r"\{sealed\.([\w=-]+)\}")  # with the installation's key
+PASSWORD_NAME = re.compile(r"\{([A-Za-z][\w-]{0,59})\}")  # named in the settings
+SEALED = re.compile(r"\{sealed\.([\w=-]+)\}")  # encrypted
 BLANK_IN_LOGIN = re.compile(r"://[^/?#]* [^/?#]*@")
 IN_BRACKETS = re.compile(r"\[[^\]/]*\]")  # an IPv6 address
 PARAMETER = re.compile(r"(?<=[?&;#])([^=?&;#\s]*=)([^&#\s]+)")

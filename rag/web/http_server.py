@@ -242,9 +242,7 @@ class Fleet:
         status = 1
         try:
             _end_with(above)
-            signal.signal(
-                signal.SIGINT, signal.SIG_IGN
-            )  # of the terminal; the supervisor sends SIGTERM
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor sends SIGTERM
             signal.pthread_sigmask(signal.SIG_SETMASK, self.signals_before)
             self.work(number)
             status = 0

@@ -80,7 +80,7 @@ def places_before() -> Iterator[int]:
 
 
 def _is_told_bit_by_bit(telling: frozenset[str]) -> bool:
-    """As the protocols ask for it, by a header or in the body; forms are led on by their page."""
+    """Return whether the response is a stream: by header, by body, or for a page's form."""
     if request.endpoint not in telling:
         return False
     if request.is_json:
@@ -182,8 +182,8 @@ def _compressed(response: Response) -> Response:
 
 
 def _may_be(response: Response) -> bool:
-    # A page for a browser that is logged in holds its form's secret beside words of others: how
-    # long it becomes when compressed would tell of it (BREACH).
+    # A page for a logged-in browser holds its form's secret beside text of others, so the length
+    # of the compressed page would reveal it (BREACH).
     holds_secret = response.mimetype == "text/html" and is_cookie_caller()
     is_whole = response.status_code == 200 and "Content-Encoding" not in response.headers
     is_stream = response.is_streamed and not response.direct_passthrough
