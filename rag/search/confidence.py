@@ -1,4 +1,4 @@
-"""How far the best passages stand out, and from what.
+"""How far the best passages stand out from the background of a model or a question.
 
 A cosine counts by how far it lies above those of texts that have nothing to do with each other, in
 their standard deviations: so the bounds hold for any model, whatever its cosines are like.
@@ -26,9 +26,9 @@ from rag.seams import ChunkIndex
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """Over a question's nearest passage for each model and the words that its best one holds.
+    """A logistic regression over the nearest passage of each model and the best coverage.
 
-    `nothing`: below it lie 3 % of the questions that the documents answer; `perhaps`: 15 %.
+    Below `nothing` lie 3 % of the questions that the documents answer, below `perhaps` 15 %.
     """
 
     first: float
@@ -56,7 +56,7 @@ LITTLE = 0.3  # of a question's words that the passages nearest to it hold, and 
 
 
 def relevance(nearness: float, coverage: float) -> float:
-    """How likely a passage is about its query, 0 to 1, comparable between queries and models.
+    """Return how likely a passage is about its query, 0 to 1, comparable between models.
 
     A logistic regression over the best hits of questions that the documents answer (manuals, web
     documentation, encyclopedia, abstracts), of the same questions with the answering documents
@@ -66,7 +66,7 @@ def relevance(nearness: float, coverage: float) -> float:
 
 
 def across_languages(nearness: float, standing: float) -> Certainty:
-    """Of a question in a language that the documents do not speak, by the second model alone.
+    """Judge a question in a language that no document is in, by the second model alone.
 
     `nearness` of the nearest passage above what is usual, `standing` above all that may be read.
     Held out library by library, 26 and 8 % of those that the documents answer are taken for
@@ -77,7 +77,7 @@ def across_languages(nearness: float, standing: float) -> Certainty:
 
 
 def certainty(first: float, second: float | None, coverage: float) -> Certainty:
-    """What is to be said of a question, by the nearest passage for each model and the words held.
+    """Judge a question by the nearest passage of each model and the best coverage.
 
     Held out set by set, of questions to another library's documents 84 % are told, of those that
     the documents answer 4 % are taken for them.
@@ -100,7 +100,7 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Mean and standard deviation of a question's cosines, and of how many."""
+    """Mean, standard deviation and number of a question's cosines."""
 
     mean: float
     deviation: float
@@ -113,7 +113,7 @@ class Spread:
         return cls(float(cosines.mean()), float(cosines.std()), len(cosines))
 
     def steadied(self, usual: "Spread") -> "Spread":
-        """With what is usual for the model mixed in, the more the fewer chunks there are."""
+        """Mix in the model's usual spread, the more the fewer chunks there are."""
         weight = min(1.0, self.count / USUAL)
         mean = weight * self.mean + (1 - weight) * usual.mean
         readable = weight * self.deviation**2 + (1 - weight) * usual.deviation**2
@@ -121,7 +121,7 @@ class Spread:
         return Spread(mean, max((readable + between) ** 0.5, 1e-6), self.count)
 
     def nearness(self, cosine: float) -> float:
-        """By how many standard deviations a cosine lies above the mean."""
+        """Return by how many standard deviations a cosine lies above the mean."""
         return (cosine - self.mean) / max(self.deviation, 1e-6)
 
     def standardised(self, cosines: Mapping[str, float]) -> dict[str, float]:
@@ -129,13 +129,13 @@ class Spread:
 
 
 def usual_spread(embed: Callable[[Sequence[str]], Vectors]) -> Spread:
-    """Of the cosines of texts that have nothing to do with each other: a model's own, for good."""
+    """Return the spread of a model's cosines between unrelated texts; it never changes."""
     rows = embed(UNRELATED)
     return Spread.of((rows @ rows.T)[~np.eye(len(rows), dtype=bool)])
 
 
 class QuestionBackground:
-    """A sample of the chunks that an asker may read: always the same, until they change."""
+    """A fixed sample of the chunks that an asker may read, until they change."""
 
     def __init__(self, engine: Engine, index: ChunkIndex) -> None:
         self._engine = engine
@@ -145,7 +145,7 @@ class QuestionBackground:
         self._lock = threading.Lock()
 
     def spread(self, vector: Vectors, readable: Readable) -> Spread:
-        """Of the cosines of a question with that sample."""
+        """Return the spread of a question's cosines with that sample."""
         sample = self._sample(readable)
         return Spread.of(sample @ vector if len(sample) else np.empty(0, dtype=np.float32))
 

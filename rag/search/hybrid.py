@@ -1,4 +1,4 @@
-"""Hybrid retrieval: meaning, words and codes in one score, folded, read in the neighbourhood.
+"""Hybrid retrieval: one score from meaning, words and codes; copies folded, passages grown.
 
 Cosines are standardised against the question's own background, and what a passage holds of the
 question's words is added: the best passage in a manual's own words holds nearly all of them, one
@@ -70,7 +70,7 @@ NEAREST = 20  # passages whose words tell whether a question is in their languag
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
-    """Of candidates: the total, and what the question alone says of them."""
+    """The scores of candidate chunks by their ids: in all, and by the question alone."""
 
     total: dict[str, float]
     nearness: dict[str, float]  # by how many of a model's usual deviations
@@ -79,7 +79,7 @@ class _Scores:
 
 @dataclass(frozen=True, slots=True)
 class _SecondNearness:
-    """Of the passage nearest to a question for the second model, in deviations."""
+    """The nearest passage by the second model, in standard deviations."""
 
     nearness: float  # above what is usual for the model
     standing: float  # above all passages that may be read
@@ -99,7 +99,7 @@ class HybridRetriever:
         reranker: Reranker | None = None,
         second: MultilingualVectors | None = None,
     ) -> None:
-        """`second` has another model's opinion of the chunks that it knows."""
+        """`second` scores the chunks that another embedding model has read."""
         self._embedder = embedder
         self._index = index
         self._lexical = lexical
@@ -118,7 +118,7 @@ class HybridRetriever:
         limit: int = 8,
         filters: Filters = NO_FILTERS,
     ) -> list[Hit]:
-        """See `rag.seams.Retriever`.
+        """Search as `rag.seams.Retriever` promises.
 
         Raises:
             UserError: a filter is none.
@@ -147,13 +147,13 @@ class HybridRetriever:
         return self._with_steps(hits, readable)[:limit]
 
     def _respelled(self, query: str, readable: Readable) -> str:
-        """What the second model has a piece for is a word, whether or not some text holds it."""
+        """Correct mistyped words; what the second model has a word piece for counts as a word."""
         if self._second is None:
             return self._lexical.respelled(query, readable)
         return self._lexical.respelled(query, readable, self._second.is_word)
 
     def _with_steps(self, hits: list[Hit], readable: Readable) -> list[Hit]:
-        """With the other steps of the first procedure that one of the first hits is a step of."""
+        """Add the other steps of the first procedure that one of the first hits belongs to."""
         for hit in filter(lambda hit: is_step(hit.chunk), hits[:BESIDE]):
             index = hit.chunk.section_index
             sections = range(index - AROUND, index + AROUND + 1)
@@ -166,9 +166,9 @@ class HybridRetriever:
     def _by_names(
         self, query: str, best: list[tuple[str, float]], readable: Readable
     ) -> list[tuple[str, float]]:
-        """Those first that hold a product's name just as it is asked for, not a sibling's.
+        """Rank first the chunks with exactly the product name asked for, not a sibling's.
 
-        A document that is called by another product says little of this one.
+        A chunk of a document that is titled with another product loses.
         """
         names = typed_names(tuple(self._documents.lexicon(readable)))
         products = _names_in(query, names)
@@ -216,9 +216,10 @@ class HybridRetriever:
         wanted: Sequence[str],
         limit: int = CANDIDATES,
     ) -> tuple[dict[str, float], dict[str, float]]:
-        """Of the nearest and those wanted besides: how they stand out, and how near they are.
+        """Return each chunk's standardised cosine, and its nearness by the question alone.
 
-        What was said before leads the search; how near a passage is says the question alone.
+        The chunks are the nearest ones and `wanted`. Earlier topics lead the search, but not the
+        nearness.
         """
         texts, weights = _led(query, before)
         rows = self._embedder.embed(texts)
@@ -248,7 +249,7 @@ class HybridRetriever:
         weights: Sequence[float],
         readable: Readable,
     ) -> tuple[Callable[[Sequence[str]], dict[str, float]] | None, Sequence[str]]:
-        """What the second model says of chunks, and which are the best for it."""
+        """Return a function that scores chunks by the second model, and its nearest chunks."""
         rows = second.questions(texts)
         if rows is None:
             return None, ()
@@ -263,11 +264,11 @@ class HybridRetriever:
 
     @cached_property
     def usual(self) -> Spread:
-        """Of the model: what lies between texts that have nothing to do with each other."""
+        """The spread of the model's cosines between texts that have nothing in common."""
         return usual_spread(self._embedder.embed)
 
     def confidence(self, query: str, readable: Readable) -> Confidence:
-        """See `rag.seams.Retriever`."""
+        """Tell how likely the documents answer, as `rag.seams.Retriever` promises."""
         query = self._respelled(_either(query), readable)
         named = self._identifiers.look_up(query, readable)
         if named.exact:
@@ -313,7 +314,7 @@ class HybridRetriever:
         before: EarlierTopics = NO_EARLIER_TOPICS,
         limit: int = 8,
     ) -> list[Hit]:
-        """See `rag.seams.Retriever`."""
+        """Search by words alone, as `rag.seams.Retriever` promises."""
         query = _either(query)
         if not query or limit <= 0:
             return []
@@ -325,7 +326,7 @@ class HybridRetriever:
         return self._with_steps(hits, readable)[:limit]
 
     def _by_words(self, query: str, readable: Readable, before: EarlierTopics) -> dict[str, float]:
-        """Scores by the words of a query, and less by those of what was said before it."""
+        """Score chunks by the words of the query and, with less weight, of earlier topics."""
         texts, weights = _led(query, before)
         results = self._lexical.searches(texts, readable, limit=CANDIDATES)
         total: dict[str, float] = {}
@@ -342,9 +343,10 @@ class HybridRetriever:
         limit: int,
         preferred: Collection[str],
     ) -> list[Hit]:
-        """The best in their neighbourhood; more is read only if too many became one.
+        """Return the best hits, each with its neighbourhood.
 
-        A reranker orders them for their query, if there is one.
+        More candidates are read only if too many were merged. A reranker, if there is one, orders
+        them by the query.
         """
         best = best[: max(CANDIDATES, DEEPEST * limit)]
         hits: list[Hit] = []
@@ -380,16 +382,16 @@ def _mixed(rows: NDArray[np.float32], weights: Sequence[float]) -> Vector:
 
 
 def _averaged(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
-    """Both opinions count alike; where there is one alone, it stands for both."""
+    """Average the scores of both models; a chunk that only one has read keeps that score."""
     return {
         key: (score + second[key]) / 2 if key in second else score for key, score in first.items()
     }
 
 
 def _naming(products: set[str], chunk: Chunk, names: TypedNames) -> float:
-    """1 for what holds all products asked for, and half as much for a title of theirs.
+    """Return 1 if a chunk names all products asked for, and 1.5 if its title names one.
 
-    1 down is what names none of them in a document that is called by one that begins alike.
+    Return -1 if it names none, in a document titled with a sibling of the same first word.
     """
     titled, named = _names_in(chunk.document_title, names), _names_in(chunk.embedded_text, names)
     if products & titled:
@@ -406,7 +408,7 @@ def _names_in(text: str, names: TypedNames) -> set[str]:
 
 
 def ranked(scores: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Best first; equal scores in the order of their keys, so that runs agree."""
+    """Sort by score, best first; equal scores by their keys, so that runs agree."""
     return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
@@ -415,7 +417,7 @@ def _either(query: str) -> str:
 
 
 def _led(query: str, before: EarlierTopics) -> tuple[list[str], list[float]]:
-    """A question and what leads its search, with their weights."""
+    """Return the question and its earlier topics, and their weights."""
     earlier = [(_either(text), weight) for text, weight in before.texts if text.strip()]
     return [query, *(text for text, _ in earlier)], [1.0, *(weight for _, weight in earlier)]
 
@@ -423,7 +425,9 @@ def _led(query: str, before: EarlierTopics) -> tuple[list[str], list[float]]:
 def _candidates(
     best: Sequence[tuple[str, float]], chunks: Mapping[str, Chunk], preferred: Collection[str]
 ) -> list[Hit]:
-    """Those that exist; equal ones as they are read, since ids differ between libraries."""
+    """Return the chunks that exist, best first; equal ones in reading order, since ids differ
+    between libraries.
+    """
     results = [
         (chunks[key], score + PREFERRED * (chunks[key].document_id in preferred))
         for key, score in best
@@ -434,7 +438,7 @@ def _candidates(
 
 
 def _folded(candidates: Sequence[Hit], most: int) -> list[Hit]:
-    """The first without copies: the same words under the same heading, in whichever documents.
+    """Drop copies: chunks with the same words under the same heading, in whatever documents.
 
     The same words under another title are no copy: sibling products' manuals differ by the
     product's name alone.
@@ -448,7 +452,7 @@ def _folded(candidates: Sequence[Hit], most: int) -> list[Hit]:
     return list(best.values())
 
 
-@lru_cache(1024)  # what is found is found again: by other parts, by the next question
+@lru_cache(1024)  # the next questions mostly find the same chunks
 def _words_of(heading: str, text: str) -> str:
     return " ".join(re.findall(r"\w+", f"{heading}\n{text}".casefold()))
 

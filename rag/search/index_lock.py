@@ -1,10 +1,10 @@
-"""One process alone writes an index on disk, and a file says what is in it.
+"""A lock by which one process alone writes an index on disk, and a file about its content.
 
-Loading Chroma takes longer than all else that a check does. Where its file says that the index is
-as it should be, that is all there is to know; whatever else it says, Chroma itself is to be asked.
+Loading Chroma takes longer than all other checks. If the file says that the index is complete,
+Chroma is not loaded; otherwise Chroma itself is asked.
 
-An advisory lock of the operating system: it ends with its process, however that ends, and is not
-fooled by a process number used again (in containers they are). The file's text is for people.
+The lock is an advisory lock of the operating system: it ends with its process, and a reused process
+number (common in containers) does not matter. The file's text is for people.
 """
 
 import fcntl
@@ -37,7 +37,7 @@ _IDS = "SELECT embedding_id FROM embeddings WHERE segment_id = ?"
 
 
 def ids_in_file(directory: Path, *, embedding: str) -> set[str] | None:
-    """Ids of the chunks, if this model made them and nothing stands out; else None."""
+    """Return the ids of the chunks if this model made them and the file is in order; else None."""
     address = f"{(directory / FILE).absolute().as_uri()}?mode=ro"
     with (
         suppress(sqlite3.Error, ValueError),
@@ -58,7 +58,7 @@ def ids_in_file(directory: Path, *, embedding: str) -> set[str] | None:
 
 
 def holds_vectors(directory: Path) -> bool:
-    """Whether an index was filled here and not given up since; also where that cannot be told."""
+    """Whether an index was filled here and not given up since; True if that is unknown."""
     if not (directory / FILE).is_file():
         return False
     address = f"{(directory / FILE).absolute().as_uri()}?mode=ro"
@@ -71,7 +71,7 @@ def holds_vectors(directory: Path) -> bool:
 
 
 def is_damaged(directory: Path) -> bool:
-    """Whether its database is there, and some of it cannot be read."""
+    """Whether the index's database exists and cannot be read in part."""
     if not (directory / FILE).is_file():
         return False
     address = f"{(directory / FILE).absolute().as_uri()}?mode=ro"
@@ -89,9 +89,9 @@ _locks_guard = threading.Lock()
 
 
 def acquire(directory: Path, pid: int | None = None) -> None:
-    """Take the directory for this process, or raise SetupError naming the one that has it.
+    """Take the directory for this process. Raises SetupError that names the process using it.
 
-    Others are told of `pid` instead, where this process is one of a server's.
+    The lock names `pid` to others if this process belongs to that server.
     """
     directory.mkdir(parents=True, exist_ok=True)
     key = (os.getpid(), directory.resolve())
@@ -120,7 +120,7 @@ def _locked(directory: Path, pid: int | None) -> int:
 
 
 def release(directory: Path) -> None:
-    """Give back what `acquire` took; others may have it when each user of this process did."""
+    """Undo one `acquire`; the lock is free once each user in this process has released it."""
     key = (os.getpid(), directory.resolve())
     with _locks_guard:
         descriptor, users = _locks.get(key, (-1, 0))
@@ -133,7 +133,7 @@ def release(directory: Path) -> None:
 
 @contextmanager
 def holding(directory: Path, pid: int | None = None) -> Iterator[None]:
-    """Keep other processes from the directory meanwhile; see `acquire`. Raises SetupError."""
+    """Keep other processes from the directory for the block; see `acquire`. Raises SetupError."""
     acquire(directory, pid)
     try:
         yield
@@ -142,7 +142,7 @@ def holding(directory: Path, pid: int | None = None) -> Iterator[None]:
 
 
 def holder_of(directory: Path) -> int | None:
-    """The process that holds the embedded index now (maybe this one), or None."""
+    """Return the process that uses the embedded index now (maybe this one), or None."""
     path = directory / LOCK_FILE
     if not path.is_file():
         return None

@@ -47,7 +47,7 @@ _COUNT = text("SELECT count(*) FROM chunks")
 
 @dataclass(frozen=True, slots=True)
 class _LibraryWords:
-    """The words of a library that is too large to be held, as they were at a time."""
+    """The counted words of a library that is too large to keep in memory."""
 
     size: int  # chunks
     newest: int  # row
@@ -57,7 +57,7 @@ class _LibraryWords:
 
 
 class LexicalIndex:
-    """Best chunks by BM25, and how much of a query a chunk holds."""
+    """Ranks chunks by BM25, and tells how much of a query a chunk holds."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -69,13 +69,13 @@ class LexicalIndex:
         self._reading = threading.Lock()
 
     def search(self, query: str, readable: Readable, *, limit: int) -> list[tuple[str, float]]:
-        """Ids of chunks that hold any term of the query, with their score, best first."""
+        """Return the ids of chunks that hold any term of the query, with scores, best first."""
         return self.searches([query], readable, limit=limit)[0]
 
     def searches(
         self, queries: Sequence[str], readable: Readable, *, limit: int
     ) -> list[list[tuple[str, float]]]:
-        """The same for each of several queries."""
+        """Search for each of several queries."""
         if not any(map(terms_of, queries)) or limit <= 0 or readable.ids == frozenset():
             return [[] for _ in queries]
         with reading(self.engine) as connection:
@@ -88,7 +88,7 @@ class LexicalIndex:
             return [look(plan, readable, limit) if plan.all else [] for plan in plans]
 
     def holding(self, phrase: str, readable: Readable, *, limit: int) -> list[str]:
-        """Ids of chunks that hold these words one after the other, in any form of theirs."""
+        """Return the ids of chunks that hold these words in a row, in any form."""
         term = Term(tuple(words_of(phrase)))
         if not term.tokens or readable.ids == frozenset():
             return []
@@ -99,7 +99,7 @@ class LexicalIndex:
             return self._words.holding(connection, term, readable, limit)
 
     def is_known(self, word: str, readable: Readable) -> bool:
-        """Whether some text holds a word, in any form or but for a slip of the keyboard."""
+        """Whether a text holds a word, in any form, or one that it may be mistyped for."""
         with reading(self.engine) as connection:
             cached = self._cache.words_of(connection, readable)
             if cached is not None:
@@ -111,7 +111,8 @@ class LexicalIndex:
     def respelled(
         self, query: str, readable: Readable, is_word: Callable[[str], bool] = lambda word: False
     ) -> str:
-        """The query with words that no text holds as those that one slip of the keyboard away do.
+        """Correct words that no text holds, if one slip of the keyboard away stands one that is
+        held.
 
         A name stays as it is, so does what `is_word` of some language, and all where most words
         are unknown: it is another language's.
@@ -128,7 +129,7 @@ class LexicalIndex:
     def coverage(
         self, query: str, readable: Readable, chunk_ids: Sequence[str]
     ) -> dict[str, float]:
-        """For each chunk the share of the query's terms that it holds, 0 to 1.
+        """Return for each chunk the share of the query's terms that it holds, 0 to 1.
 
         Rare terms weigh more (by inverse document frequency), and a term that no chunk holds
         weighs most: a query about something unknown covers nothing well.
@@ -138,7 +139,7 @@ class LexicalIndex:
     def coverages(
         self, queries: Sequence[str], readable: Readable, chunk_ids: Sequence[str]
     ) -> list[dict[str, float]]:
-        """The same for each of several queries."""
+        """Return the coverage for each of several queries."""
         if not any(map(terms_of, queries)) or not chunk_ids:
             return [dict.fromkeys(chunk_ids, 0.0) for _ in queries]
         with reading(self.engine) as connection:
@@ -175,7 +176,7 @@ class LexicalIndex:
     def _slips(
         self, connection: Connection, cached: CollectionWords | None, query: str, readable: Readable
     ) -> dict[str, str]:
-        """Mistyped words of a query, with what is meant as some text has it."""
+        """Return the mistyped words of a query with the words that they are corrected to."""
         vocabulary = (cached or self._knowing(connection)).vocabulary
 
         @cache
@@ -200,7 +201,7 @@ class LexicalIndex:
         stems: Sequence[str],
         readable: Readable,
     ) -> set[str]:
-        """The words of these stems, as some texts have them."""
+        """Return the words of these stems, as texts have them."""
         ids: dict[str, None] = {}
         for term in [Term((stem,)) for stem in stems]:
             if cached is not None:
@@ -215,9 +216,10 @@ class LexicalIndex:
     def _weighed(
         self, connection: Connection, vocabulary: _LibraryWords, query: str, readable: Readable
     ) -> list[WeighedTerm]:
-        """What to look up, with its frequencies: those of a library's words are known.
+        """Return the terms of a query with their frequencies and weights.
 
-        All others are counted, and everything is for who may not read every collection.
+        Frequencies come from the library's counted words. Other terms are counted now, and all
+        terms for an asker who may not read every collection.
         """
         is_open = readable.ids is None
         size = vocabulary.size if is_open else chunk_count(connection, readable)
@@ -232,9 +234,10 @@ class LexicalIndex:
         return list(filter(None, weighed.values()))
 
     def _by_vocabulary(self, library: _LibraryWords, term: Term) -> WeighedTerm | None:
-        """As rare as the rarest of its letters, where it stands for several that are all common.
+        """Weigh a term by the counted words; None if it has to be counted in the index.
 
-        To count these one beside the other, each chunk that holds them would be read.
+        A term of several tokens that are all common gets the weight of the rarest: to count how
+        often they stand side by side, each chunk that holds them would have to be read.
         """
         counts = [library.vocabulary.count(token) for token in self._words.tokens(term)]
         numbers = [count for count in counts if count is not None]
@@ -248,7 +251,7 @@ class LexicalIndex:
     # ── What is known of the library's words ─────────────────────────────────────────────────
 
     def _knowing(self, connection: Connection) -> _LibraryWords:
-        """What is known by now; read beside the query, which does not wait."""
+        """Return the words counted so far; the query does not wait for a count to end."""
         newest = int(connection.execute(_NEWEST).scalar_one() or 0)
         current = self._library_words
         if current is None or (current.newest != newest and self._is_time(current)):
@@ -274,7 +277,7 @@ class LexicalIndex:
 
 
 def _visible(connection: Connection, chunk_ids: Sequence[str], readable: Readable) -> Sequence[str]:
-    """Those of the chunks that the asker may read."""
+    """Return the chunks that the asker may read."""
     if readable.ids is None:
         return chunk_ids
     is_open = inside(chunks.c.collection_id, readable)
@@ -290,7 +293,7 @@ MOST_PASSAGES = 200
 
 @dataclass(frozen=True, slots=True)
 class Identified:
-    """Passages by the codes of a question: that hold one, that hold one near to it."""
+    """Ids of passages that hold a code of the question, or one near to it."""
 
     exact: frozenset[str] = frozenset()
     near: frozenset[str] = frozenset()
@@ -301,13 +304,13 @@ NONE = Identified()
 
 
 class IdentifierIndex:
-    """Looks up codes in the table that is written with the chunks, within what may be read."""
+    """Looks up codes in the table of identifiers, within the readable collections."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def look_up(self, question: str, readable: Readable) -> Identified:
-        """What the codes of a question point at; nothing for one that is everywhere."""
+        """Return the passages with the codes of a question; none for a code in many passages."""
         wanted = identifiers_of_question(question)
         if not wanted or readable.ids == frozenset():
             return NONE
@@ -334,7 +337,7 @@ class IdentifierIndex:
 def _holders(
     connection: Connection, codes: Iterable[str], readable: Readable
 ) -> dict[str, Sequence[str]]:
-    """Passages by the codes that any holds; figures alone may be written with stops there."""
+    """Return the ids of the passages that hold each code; digits match with points between, too."""
     wanted = set(codes)
     is_one: ColumnElement[bool] = table.c.code.in_(sorted(wanted))
     figures = sorted(filter(str.isdigit, wanted))
@@ -357,7 +360,7 @@ def _holders(
 def _similar_codes(
     connection: Connection, choices: Sequence[Identifier], readable: Readable
 ) -> Mapping[str, str]:
-    """Codes that a slip or two make of one that was asked for, the nearest first, as written."""
+    """Return the codes one or two slips from those asked for, nearest first, as written."""
     results: dict[str, tuple[int, str]] = {}
     for identifier in choices:
         slips = 2 if len(identifier.code) >= LONG else 1
@@ -392,7 +395,7 @@ LINKED = 5
 
 
 class NameMentions:
-    """Counts through the word index, and reads what it finds: `Aero 5` is not in `Aero 5 Pro`."""
+    """Counts where a product name stands: `Aero 5` does not stand in `Aero 5 Pro`."""
 
     def __init__(
         self,
@@ -405,7 +408,7 @@ class NameMentions:
         self._lexicon = lexicon
 
     def __call__(self, name: str, readable: Readable) -> Mention | None:
-        """None for a name of one document, and where there is too much to count."""
+        """Return None for a name of one document, and if there is too much to count."""
         chunks = self._chunks(name, readable, MOST_CHUNKS)
         if len(chunks) == MOST_CHUNKS:
             return None
@@ -422,11 +425,11 @@ class NameMentions:
         return Mention(name, len(ordered), tuple(ordered[:LINKED]))
 
     def is_word(self, word: str, readable: Readable) -> bool:
-        """Whether any text holds a word, in whatever form, or one that it may be meant for."""
+        """Whether a text holds a word, in any form, or one that it may be mistyped for."""
         return self._words.is_known(word, readable)
 
     def everywhere(self, words: str, readable: Readable) -> list[Chunk]:
-        """Every chunk that holds these words: a name as it is written, others in any form."""
+        """Return every chunk that holds these words: a name as written, others in any form."""
         chunks = self._chunks(words, readable, ALL_CHUNKS)
         names = {name.casefold(): name for name in self._lexicon(readable)}
         name = words if words.isupper() else names.get(words.casefold())
@@ -438,7 +441,7 @@ class NameMentions:
 
 
 def _with_distinct_titles(links: Sequence[DocumentLink]) -> list[DocumentLink]:
-    """Documents of one title are called by the names of their files."""
+    """Call documents that share a title by the names of their files."""
     titles = Counter(link.title for link in links)
     return [replace(link, title=link.name) if titles[link.title] > 1 else link for link in links]
 

@@ -21,7 +21,7 @@ MAX_POSITIONS = 16384  # the letters of one chunk beyond this are not set apart
 
 
 def set_apart(column: str) -> str:
-    """An SQL expression: the text with each run of unspaced letters as overlapping runs."""
+    """Return an SQL expression that splits each run of unspaced letters into overlapping runs."""
     letter = f"substr({column}, n, 1)"
     piece = (
         f"CASE WHEN {letter} GLOB '[{ALPHABETIC_UNSPACED}]' "
@@ -89,7 +89,7 @@ _REFILL = (
 
 
 def count_words(engine: Engine) -> int:
-    """Chunks in the word index, 0 if it is damaged; PostgreSQL keeps it in the very rows."""
+    """Count the chunks in the word index, 0 if it is damaged; on PostgreSQL they are the chunks."""
     if engine.dialect.name == "postgresql":
         with reading(engine) as connection:
             return int(connection.execute(_CHUNKS).scalar_one())
@@ -122,7 +122,7 @@ def rebuild_words(engine: Engine) -> None:
 
 
 def _begin_anew(engine: Engine) -> None:
-    """Forget the tables without reading them: their pages are damaged; then give these free."""
+    """Drop damaged tables without reading their pages, then free the pages."""
     engine.dispose()
     with engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA writable_schema = ON")

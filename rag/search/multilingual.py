@@ -34,7 +34,7 @@ STEPS = 127  # of a number that is kept in one byte
 
 
 class QuestionEmbedder(Embedder, Protocol):
-    """One that tells questions from the texts that answer them."""
+    """An embedder with a separate call for questions."""
 
     def embed_questions(self, texts: list[str]) -> Matrix: ...
 
@@ -43,7 +43,7 @@ class QuestionEmbedder(Embedder, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Cosines:
-    """How like a question chunks are: some of them, or the best, with how all are spread."""
+    """The cosines of a question with some chunks, or with the best, and the spread of all."""
 
     of_chunk: dict[str, float]
     spread: Spread | None  # where all were compared
@@ -60,7 +60,7 @@ class _CollectionVectors:
 
 
 class MultilingualVectors:
-    """The second model's opinion of the chunks that have a vector of it."""
+    """The vectors of the second model, of the chunks that have one."""
 
     def __init__(self, engine: Engine, embedder: QuestionEmbedder) -> None:
         self._engine = engine
@@ -76,7 +76,7 @@ class MultilingualVectors:
     # ── Asking ───────────────────────────────────────────────────────────────────────────────
 
     def questions(self, texts: Sequence[str]) -> Matrix | None:
-        """Their vectors; None where no chunk has one yet, so that the model need not be loaded."""
+        """Return the questions' vectors; None, without loading the model, if no chunk has one."""
         if not self._made.is_set():
             with reading(self._engine) as connection:
                 if connection.execute(select(second_vectors.c.chunk_id).limit(1)).first() is None:
@@ -85,16 +85,16 @@ class MultilingualVectors:
         return self._embedder.embed_questions(list(texts))
 
     def is_word(self, text: str) -> bool:
-        """Whether the model has one piece for all of it, in whichever language."""
+        """Whether the model has one piece for the whole text, in any language."""
         return self._embedder.is_word(text)
 
     @cached_property
     def usual(self) -> Spread:
-        """Of the model: what lies between texts that have nothing to do with each other."""
+        """The spread of the model's cosines between texts that have nothing in common."""
         return usual_spread(self._embedder.embed)
 
     def nearest(self, vector: Vector, readable: Readable, *, limit: int) -> Cosines:
-        """The best of all that may be read; none where there are too many to compare."""
+        """Return the best of all readable chunks; none if there are too many to compare."""
         parts = self._parts(readable)
         if not parts:
             return Cosines({}, None)
@@ -105,7 +105,7 @@ class MultilingualVectors:
         return Cosines(results, Spread.of(cosines))
 
     def spread(self, vector: Vector, readable: Readable) -> Spread:
-        """Of the cosines with a sample, where not all are compared."""
+        """Return the spread of the cosines with a sample, if not all are compared."""
         query = select(second_vectors.c.chunk_id).join(chunks)
         query = query.where(inside(chunks.c.collection_id, readable))
         with reading(self._engine) as connection:
@@ -116,7 +116,7 @@ class MultilingualVectors:
     def cosines(
         self, vector: Vector, chunk_ids: Sequence[str], readable: Readable
     ) -> dict[str, float]:
-        """Of those among the chunks that have a vector."""
+        """Return the cosines of the chunks that have a vector."""
         parts = self._parts(readable)
         if parts:
             return {
@@ -140,7 +140,7 @@ class MultilingualVectors:
         return {row.chunk_id: float(_vector(row.vector) @ vector) for row in rows}
 
     def _parts(self, readable: Readable) -> list[_CollectionVectors]:
-        """None where there are more than are held."""
+        """Return the vectors by collection; none if there are more than can be cached."""
         is_open = inside(chunks.c.collection_id, readable)
         with reading(self._engine) as connection:
             now = versions(connection, readable)
@@ -186,7 +186,7 @@ class MultilingualVectors:
     # ── Making them ──────────────────────────────────────────────────────────────────────────
 
     def make_missing(self, is_over: Callable[[], bool] = bool) -> Iterator[tuple[int, int]]:
-        """Embed what has no vector yet; yields how many chunks have one, and how many there are."""
+        """Embed chunks without a vector; yield how many chunks have one, and how many there are."""
         with writing(self._engine) as connection:
             table = second_vectors
             connection.execute(delete(table).where(table.c.model != self._embedder.name))
@@ -209,7 +209,7 @@ class MultilingualVectors:
         return wanted.order_by(chunks.c.row).limit(BATCH)
 
     def progress(self) -> tuple[int, int]:
-        """How many chunks have a vector, and how many there are."""
+        """Return how many chunks have a vector, and how many chunks there are."""
         counted = select(func.count()).where(second_vectors.c.model == self._embedder.name)
         with reading(self._engine) as connection:
             done = int(connection.execute(counted).scalar_one())
@@ -217,7 +217,7 @@ class MultilingualVectors:
         return done, int(total)
 
     def _store(self, chunk_ids: Sequence[str], vectors: Matrix) -> None:
-        """Without those that were deleted meanwhile, or made by another process."""
+        """Store vectors, but for chunks deleted meanwhile or embedded by another process."""
         table = second_vectors
         with writing(self._engine) as connection:
             there = set(connection.scalars(select(chunks.c.id).where(chunks.c.id.in_(chunk_ids))))
@@ -233,7 +233,7 @@ class MultilingualVectors:
 
 
 def _may_have_grown(vectors: _CollectionVectors) -> bool:
-    """Whether it is time to look: nothing tells that a vector was made beside its chunk."""
+    """Whether it is time to look for new vectors: nothing tells when one was added."""
     return (
         not vectors.is_whole
         and time.monotonic() - vectors.read_at > vectors.seconds / SHARE_OF_TIME
@@ -241,7 +241,7 @@ def _may_have_grown(vectors: _CollectionVectors) -> bool:
 
 
 def _bytes(vector: Vector) -> bytes:
-    """One byte a number, and the step between two of them: the cosine stays within .001."""
+    """Quantise a vector to one byte a number and the step; the cosine stays within .001."""
     step = np.float32(max(float(np.abs(vector).max()), 1e-9) / STEPS)
     steps: NDArray[np.int8] = np.rint(vector / step).astype(np.int8)
     return bytes(step.tobytes() + steps.tobytes())

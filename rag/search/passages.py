@@ -1,9 +1,9 @@
-"""The neighbourhood in which a chunk is read: small chunks to match, whole thoughts to read.
+"""The neighbourhood in which a chunk is read, and the order in which hits are shown.
 
-Nobody who reads what to do with a conscious patient should miss that it is otherwise with an
-unconscious one: sections of one document whose headings differ in one place alone, and that speak
-of the same, stand together. So do the steps of a procedure that are sections of their own. Contents
-pages answer nothing, and one document does not fill it all.
+Small chunks match, whole passages are read. Sections of one document whose headings differ in one
+place only, such as conscious and unconscious patients, are shown side by side. So are the steps of
+a procedure that are sections of their own. Contents pages come last, and one document does not take
+all places.
 """
 
 import re
@@ -58,7 +58,7 @@ def neighbourhood(
 
 
 def _with_whole_blocks(text: str, start: int, end: int) -> tuple[int, int]:
-    """Up to the edges of the list, table or code that begins before it, or goes on behind it."""
+    """Extend a range to the edges of the list, table or code block that it cuts."""
     left, right = start, end
     for block_start, block_end in _blocks(text, max(0, start - _NEAR), end + _NEAR):
         if block_start < start < block_end:
@@ -72,7 +72,7 @@ def _with_whole_blocks(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _blocks(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Lists with the line that leads in, tables, and code with its empty lines, between places."""
+    """Yield the lists with their lead-in lines, the tables and the code blocks in a range."""
     kind, start, end, is_apart = "", 0, 0, False
     lead: int | None = None  # where a line begins that what follows belongs to
     for line in _LINE.finditer(text, text.rfind("\n", 0, first) + 1, last):
@@ -90,7 +90,7 @@ def _blocks(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
 
 
 def _kind(line: str, above: str) -> str:
-    """Of a line below another of some kind; empty lines come with the line above them."""
+    """Return the kind of a line, given the kind above; empty lines have the kind above."""
     if line.startswith("|"):
         return "table"
     if _ENTRY.match(line) or (above == "list" and line.startswith("  ")):
@@ -99,7 +99,7 @@ def _kind(line: str, above: str) -> str:
 
 
 def _edges(text: str, first: int, last: int) -> Iterator[int]:
-    """Where sentences and lines end between places; a row of a table is never cut."""
+    """Yield where sentences and lines end in a range; table rows are never cut."""
     for line in _LINE.finditer(text, text.rfind("\n", 0, first) + 1, last):
         if not line.group().lstrip().startswith("|"):
             yield from (match.end() for match in _SENTENCE_END.finditer(text, *line.span()))
@@ -107,13 +107,13 @@ def _edges(text: str, first: int, last: int) -> Iterator[int]:
 
 
 def count_words(text: str) -> int:
-    """Words; two letters of an unspaced script count as one."""
+    """Count words; two letters of a script without spaces count as one."""
     words = len(text.split())
     return words if text.isascii() else words + len(_UNSPACED.findall(text)) // 2
 
 
 def _table_start(text: str, start: int) -> int | None:
-    """Where the table begins that this place is in, if it is in one."""
+    """Return where the table around this place begins, if there is one."""
     line_start = text.rfind("\n", 0, start) + 1
     while line_start > 0 and _TABLE_LINE.match(text, line_start):
         previous = text.rfind("\n", 0, line_start - 1) + 1
@@ -124,7 +124,7 @@ def _table_start(text: str, start: int) -> int | None:
 
 
 def _with_table_header(text: str, start: int, end: int) -> tuple[int, int]:
-    """From the first line of the table in which the range begins, unless that is too far."""
+    """Extend a range to its table's first line, unless that is too far away."""
     line_start = _table_start(text, start)
     if line_start is None:
         return start, end
@@ -142,7 +142,7 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def grown(hit: Hit, texts: Texts) -> Hit:
-    """A hit in the neighbourhood of its chunk."""
+    """Return a hit with the neighbourhood of its chunk."""
     text = texts.get(section_of(hit))
     if text is None:
         return hit
@@ -153,7 +153,7 @@ def grown(hit: Hit, texts: Texts) -> Hit:
 def merged(
     hits: Sequence[Hit], texts: Texts, limit: int, read: Callable[[Hit, Texts], Hit] | None = None
 ) -> list[Hit]:
-    """The best hits, with passages that overlap or adjoin in a section made one.
+    """Return the best hits; passages of a section that overlap or adjoin are merged.
 
     The better chunk stays the hit's own. Two passages stay apart where one would be too long,
     unless the better one already holds the other's chunk. `read` gives a hit its passage: only
@@ -180,12 +180,12 @@ def merged(
 
 
 def section_of(hit: Hit) -> tuple[str, int]:
-    """The key of its section."""
+    """Return the key of a hit's section."""
     return hit.chunk.document_id, hit.chunk.section_index
 
 
 def _joined(better: Hit, other: Hit, texts: Texts) -> Hit | None:
-    """Of the same section."""
+    """Merge two hits of the same section; None if the passage would be too long."""
     text = texts.get(section_of(better))
     if text is None:
         return None
@@ -213,7 +213,7 @@ _FEWEST_ENTRIES, _SHARE, MOST_DIGITS = 4, 0.7, 4
 
 
 def arranged(hits: Sequence[Hit]) -> list[Hit]:
-    """The same, in order: contrasts together, documents in turn, contents pages last."""
+    """Order hits: contrasting sections side by side, documents in turn, contents pages last."""
     contents = [hit for hit in hits if is_contents(hit.chunk.text)]
     passages = [hit for hit in hits if hit not in contents] if contents else hits
     results = _spread_documents(passages)
@@ -226,15 +226,15 @@ def arranged(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def is_step(chunk: Chunk) -> bool:
-    """Whether its heading counts: `Step 2`, `Schritt 2: Saugen`; `2. Warranty` is any section."""
+    """Whether a heading counts steps: `Step 2`, `Schritt 2: Saugen`; not `2. Warranty`."""
     return _counted(chunk) is not None
 
 
 def with_steps(hits: Sequence[Hit], step: Hit, near: Sequence[Chunk]) -> list[Hit]:
-    """A step among the others of its procedure, in their order; `near`: the chunks around it.
+    """Return the hits with a step's whole procedure in order; `near` are the chunks around it.
 
-    Sections are its steps if their headings stand under one, begin alike and count on, and all
-    together are no longer than a passage: chapters and paragraphs of a law are.
+    Sections are steps if their headings have one parent, begin alike and count up, and if all
+    together are no longer than a passage; chapters and paragraphs of a law are longer.
     """
     run = _run_of(step.chunk, near)
     firsts = [chunks[0] for chunks in run.values()]
@@ -254,7 +254,7 @@ def with_steps(hits: Sequence[Hit], step: Hit, near: Sequence[Chunk]) -> list[Hi
 
 
 def _run_of(chunk: Chunk, near: Sequence[Chunk]) -> dict[int, list[Chunk]]:
-    """The chunks of the sections that count up to its own and on from it, by section."""
+    """Return the chunks of the sections that count up to this one and on, by section."""
     sections: dict[int, list[Chunk]] = {}
     for neighbour in near:
         sections.setdefault(neighbour.section_index, []).append(neighbour)
@@ -278,7 +278,7 @@ def _follows(one: Chunk, other: Chunk) -> bool:
 
 
 def _counted(chunk: Chunk) -> tuple[tuple[str, ...], str, int] | None:
-    """What stands above its heading, what before the first figure there, and the figure."""
+    """Split a heading: the headings above, the text before its first number, the number."""
     *above, heading = chunk.heading_path or ("",)
     match = _FIGURE.match(heading)
     return (tuple(above), match[1].casefold(), int(match[2])) if match else None
@@ -297,7 +297,7 @@ def is_contents(text: str) -> bool:
 
 
 def _page_of_entry(line: str) -> int | None:
-    """Of `Setup ....... 12`; of what is no entry None. In linear time, whatever the line is."""
+    """Return the page of `Setup ....... 12`; None for other lines. Linear in the line's length."""
     head = line.rstrip().rstrip("0123456789")
     digits = line.rstrip()[len(head) :]
     title = head.rstrip(LEADERS)
@@ -306,7 +306,7 @@ def _page_of_entry(line: str) -> int | None:
 
 
 def _spread_documents(hits: Sequence[Hit]) -> list[Hit]:
-    """A document that has had its share gives way to others that match about as well."""
+    """Let hits of other documents that match about as well pass those of a crowded one."""
     counts: Counter[str] = Counter()
     worth: list[tuple[float, int, Hit]] = []
     lowest = float("inf")  # so far: a reranker's order is no order of scores
@@ -319,7 +319,7 @@ def _spread_documents(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _contrasts(hit: Hit, other: Hit) -> bool:
-    """Whether it says the same of another condition."""
+    """Whether two hits say the same of different conditions."""
     one, two = hit.chunk, other.chunk
     if one.document_id != two.document_id or one.section_index == two.section_index:
         return False

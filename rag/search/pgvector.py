@@ -1,8 +1,8 @@
-"""Vectors in the database of the library, where that is PostgreSQL with the extension `vector`.
+"""Vectors in the library's own PostgreSQL database, with the extension `vector`.
 
-In half precision, with a graph over all of them. A chunk that goes takes its vector along, in one
-transaction. What may be read is compared exactly where it is little, else by the graph, which goes
-on until it has as many as are wanted.
+They are kept in half precision, with a graph over all of them. A deleted chunk takes its vector
+along, in one transaction. A small readable part is compared exactly; a large one is searched by the
+graph, which goes on until it has found as many as are wanted.
 """
 
 import json
@@ -87,7 +87,7 @@ _DROPPED = "The vectors in the database were dropped meanwhile. Try again."
 
 
 class PgVectorIndex:
-    """See `rag.seams.ChunkIndex`."""
+    """A chunk index as `rag.seams.ChunkIndex` promises."""
 
     def __init__(self, embedding: str, engine: Engine, *, table: str = TABLE) -> None:
         """`embedding` is the model's name. Raises SetupError for another database."""
@@ -101,7 +101,7 @@ class PgVectorIndex:
         self._table = table
 
     def check(self) -> None:
-        """Raises SetupError for an extension that is not there, or too old."""
+        """Raises SetupError if the extension is missing or too old."""
         with _translate_database_errors(), writing(self._engine) as connection:
             _make_extension(connection)
         with self._there() as there:
@@ -129,7 +129,7 @@ class PgVectorIndex:
         self._change(_REMOVE, chunk_ids)
 
     def _change(self, statement: str, chunk_ids: Sequence[str]) -> None:
-        """Of whichever model: a process that knows the old one alone tells the next as well."""
+        """Change the vectors of both models, so that a process that knows only one changes both."""
         with _translate_database_errors(), writing(self._engine) as connection:
             connection.exec_driver_sql(_TOGETHER)
             for table in (TABLE, NEXT):
@@ -179,7 +179,7 @@ class PgVectorIndex:
         return sum(count for (count,) in self._rows("SELECT count(*) FROM {0}"))
 
     def close(self) -> None:
-        """It is open as long as the database is."""
+        """Do nothing: the index is open as long as the database is."""
 
     def _rows(self, query: str, among: Sequence[str] | None = None) -> Sequence[Any]:
         query = query.format(self._table)
@@ -191,19 +191,19 @@ class PgVectorIndex:
             return connection.execute(text(query), {"ids": list(among or ())}).all()
 
     def built(self) -> dict[str, Any] | None:
-        """What the vectors were made by; None where there are none."""
+        """Return what the vectors were made by; None if there are none."""
         with _translate_database_errors(), reading(self._engine) as connection:
             return _built(connection, self._table)
 
     @contextmanager
     def _there(self, opening: Opening = reading) -> Iterator[Connection | None]:
-        """A transaction in which nothing takes the table's place; None where there is none."""
+        """Open a transaction in which the table is not replaced; None if there is no table."""
         with _translate_database_errors(), opening(self._engine) as connection:
             connection.exec_driver_sql(_TOGETHER)
             yield None if _built(connection, self._table) is None else connection
 
     def _check_model(self, connection: Connection, dimensions: int | None = None) -> None:
-        """Raises IndexMismatch where the vectors are of another model."""
+        """Raises IndexMismatch if the vectors are of another model."""
         built = _built(connection, self._table)
         if built is None:
             raise IndexAway(_DROPPED)
@@ -219,7 +219,7 @@ class PgVectorIndex:
         return {"embedding": self._embedding, "dimensions": dimensions}
 
     def _create(self, dimensions: int) -> None:
-        """Where it is not there yet; its graph too, unless it is filled before it answers."""
+        """Create the table if it is missing, with its graph unless it is filled first."""
         if self.built() is not None:
             return
         with _translate_database_errors(), writing(self._engine) as connection:
@@ -237,14 +237,14 @@ class PgVectorIndex:
     # ── Another model beside this one ────────────────────────────────────────────────────────
 
     def successor(self, dimensions: int) -> "PgVectorIndex":
-        """One that is filled while this one answers; what was begun with this model goes on."""
+        """Return an index to fill while this one answers; one already begun is continued."""
         successor = PgVectorIndex(self._embedding, self._engine, table=NEXT)
         if successor.built() not in (None, self._made_by(dimensions)):
             self._replace_tables([_DROP.format(NEXT)])
         return successor
 
     def take_over(self, one_writer: Callable[[], AbstractContextManager[object]]) -> None:
-        """What the next one holds answers from now on."""
+        """Replace this index's vectors by those of its successor."""
         built = PgVectorIndex(self._embedding, self._engine, table=NEXT).built()
         if built is None:  # there was nothing to be put into it
             self._replace_tables([_DROP.format(TABLE)], one_writer)
@@ -259,7 +259,7 @@ class PgVectorIndex:
         statements: Sequence[str],
         one_writer: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        """In a moment when nobody uses them. Raises IndexAway where none comes."""
+        """Run the statements when nobody uses the tables. Raises IndexAway if they stay in use."""
         end = time.monotonic() + PATIENCE_SECONDS
         with _translate_database_errors():
             while True:
@@ -291,7 +291,7 @@ def _built(connection: Connection, table: str) -> dict[str, Any] | None:
 
 
 def _make_extension(connection: Connection) -> None:
-    """Unless it is there; raises SetupError where it is too old."""
+    """Create the extension if it is missing; raises SetupError if it is too old."""
     version = connection.scalar(text(_VERSION))
     if version is None:
         connection.execute(text(_EXTENSION))
@@ -312,7 +312,7 @@ def _check_version(version: str) -> None:
 
 @contextmanager
 def _translate_database_errors() -> Iterator[None]:
-    """What PostgreSQL says, for people."""
+    """Raise errors that say in words what PostgreSQL reports."""
     try:
         yield
     except DBAPIError as error:
@@ -343,9 +343,9 @@ PlacesOfChunks = Callable[[Sequence[str]], Mapping[str, str]]  # of chunks that 
 
 
 class ChangingIndex:
-    """An old index that answers until a new one has all that it holds; what is written gets both.
+    """An old index that answers until the new one is complete; both are written to.
 
-    The old one is emptied at the end, by whichever process has copied: that is how others know.
+    The process that has copied empties the old one at the end, which tells the others.
     """
 
     def __init__(self, old: ChunkIndex, new: ChunkIndex) -> None:
@@ -354,7 +354,7 @@ class ChangingIndex:
 
     @property
     def is_over(self) -> bool:
-        """Whether the new one has it all."""
+        """Whether the new index is complete."""
         self._is_over = self._is_over or not self._old.count()
         return self._is_over
 
@@ -364,11 +364,13 @@ class ChangingIndex:
 
     @property
     def _written(self) -> list[ChunkIndex]:
-        """The old one only while it answers: it would come to life again."""
+        """Return the indexes to write to: the old one only while it answers, or it would be used
+        again.
+        """
         return [self._new] if self._answering is self._new else [self._old, self._new]
 
     def copy(self, batches: Callable[[], Iterable[Sequence[str]]], places: PlacesOfChunks) -> int:
-        """Give the new one what the old one has of these, some at a time; how many that were."""
+        """Copy batches of vectors from the old index to the new one; return how many."""
         if self.is_over:
             return 0
         count, copied = 0, list[int]()

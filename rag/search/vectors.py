@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 class CachedVectors:
     """The vectors of one collection, or of all.
 
-    Rows are only ever added behind those that a reader sees; what goes leaves a copy without it.
+    Rows are only added behind those that a reader sees; a removal makes a copy without the row.
     """
 
     ids: list[str]
@@ -57,13 +57,13 @@ class CachedVectors:
 
     @classmethod
     def of(cls, ids: Sequence[str], vectors: Matrix, read_at: float) -> "CachedVectors":
-        """Of vectors of length 1."""
+        """Keep vectors, which must have length 1."""
         all_ids = list(ids)
         rows = {chunk_id: row for row, chunk_id in enumerate(all_ids)}
         return cls(all_ids, rows, vectors.astype(np.float16), len(all_ids), read_at)
 
     def with_more(self, ids: Sequence[str], vectors: Matrix) -> "CachedVectors":
-        """Those and more; where there is room, none is copied."""
+        """Return these vectors and more; rows are copied only if there is no room."""
         count, halves = self.count + len(ids), self.halves
         if count > len(halves):
             halves = np.empty((max(count, len(halves) * 5 // 4), vectors.shape[1]), np.float16)
@@ -82,11 +82,11 @@ class CachedVectors:
         return CachedVectors(ids, rows, self.halves[staying], len(ids), self.read_at)
 
     def cosines(self, vectors: Matrix) -> Matrix:
-        """Of each vector with each row.
+        """Return the cosine of each vector with each row.
 
-        Halves become floats a piece at a time, by moving their bits: numpy's own way takes seven
-        times as long. While a piece is at hand, each vector is compared with it: several at once
-        would be shared out to threads that spin.
+        Half-precision numbers become floats a piece at a time, by moving their bits: numpy's
+        conversion takes seven times as long. Each vector is compared with a piece while it is in
+        the cache: all at once would be spread over threads that spin.
         """
         wanted = [np.ascontiguousarray(vector * _BACK, dtype=np.float32) for vector in vectors]
         results = np.empty((len(vectors), self.count), np.float32)
@@ -103,13 +103,13 @@ class CachedVectors:
         return results
 
     def vector(self, chunk_id: str) -> NDArray[np.float32]:
-        """Of one that is there."""
+        """Return the vector of a chunk that is here."""
         vector: NDArray[np.float32] = self.halves[self.rows[chunk_id]].astype(np.float32)
         return vector
 
 
 class ExactVectors:
-    """Vectors by collection; those that were not searched for longest go first."""
+    """A cache of vectors by collection, compared exactly; the least recently searched go first."""
 
     def __init__(
         self,
@@ -121,10 +121,10 @@ class ExactVectors:
         fresh_seconds: float,
         waited_for: int = WAITED_FOR,
     ) -> None:
-        """At most `most` vectors are kept, of all collections together `most_of_all`.
+        """Keep at most `most` vectors of a collection and `most_of_all` in all.
 
-        What others may write is read again after a while. Of more than `waited_for` nothing is
-        known until they are read.
+        Vectors that other processes may write are read again after a while. A search does not wait
+        for more than `waited_for` vectors to be read.
         """
         self._read = read
         self._count = count
@@ -140,7 +140,9 @@ class ExactVectors:
     def nearest(
         self, vectors: Matrix, readable: Readable, *, limit: int
     ) -> list[list[tuple[str, float]]] | None:
-        """For each vector, best first; None if they are too many, or are still being read."""
+        """Return the nearest chunks of each vector, best first; None if there are too many vectors,
+        or if they are still being read.
+        """
         wanted: list[CollectionScope] = [None] if readable.ids is None else [*sorted(readable.ids)]
         most = self._most_of_all if readable.ids is None else self._most
         sizes = {scope: self._size(scope) for scope in wanted} if most else {}
@@ -154,7 +156,7 @@ class ExactVectors:
         return [_best(ids, row, limit) for row in cosines]
 
     def _are_coming(self, sizes: Mapping[CollectionScope, int]) -> bool:
-        """Whether some are being read; many that are not here are begun with."""
+        """Whether collections are being read; starts to read large ones in the background."""
         with self._lock:
             new = [size for size in sizes if size not in self._vectors]
             if sum(sizes[scope] for scope in new) > self._waited_for and not self._coming:
@@ -174,7 +176,7 @@ class ExactVectors:
                 self._coming.difference_update(scopes)
 
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]] | None:
-        """Of length 1; None unless all are held."""
+        """Return the vectors of these chunks, of length 1; None unless all are cached."""
         with self._lock:
             cached = [*self._vectors.values()]
         results = {
@@ -258,7 +260,7 @@ class ExactVectors:
 
 
 def _best(ids: Sequence[str], cosines: NDArray[np.float32], limit: int) -> list[tuple[str, float]]:
-    """Only those are put in order that may be among the best."""
+    """Return the best; only those that may be among them are sorted."""
     least = -np.partition(-cosines, limit)[limit] if limit < len(ids) else -np.inf
     near = np.flatnonzero(cosines >= least)
     best = near[np.argsort(-cosines[near], kind="stable")[:limit]]
@@ -283,7 +285,7 @@ HNSW = {"space": "cosine", "max_neighbors": 32, "ef_construction": 200, "ef_sear
 
 
 class ChromaIndex:
-    """Chunk vectors in a Chroma collection that knows which model made them.
+    """Chunk vectors in a Chroma collection, which records the model that made them.
 
     Opened at the first use. The embedded index belongs to one process at a time; `close` gives it
     back. Threads may share one index.
@@ -444,7 +446,7 @@ class ChromaIndex:
     def _use(
         self, act: Callable[[Any], FromIndex], otherwise: FromIndex, *, create: int | None = None
     ) -> FromIndex:
-        """Act on the collection; `otherwise` if there is none and none is to be created."""
+        """Act on the collection; return `otherwise` if there is none and none is to be created."""
         from chromadb.errors import NotFoundError
 
         for attempt in (1, 2):
@@ -593,6 +595,6 @@ class SharedIndex:
 
 
 def _hurry(request: Any) -> None:
-    """A search does not wait long for a server that took the connection and says nothing."""
+    """Give a search a short timeout, for a server that accepts connections but does not reply."""
     if request.url.path.endswith("/query"):
         request.extensions["timeout"] = dict.fromkeys(request.extensions["timeout"], QUERY_SECONDS)

@@ -44,7 +44,7 @@ _NAME = re.compile(r"(?<=[\w,;] )[A-ZÄÖÜ][\w-]*")
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Something to look up: these tokens, one directly after the other."""
+    """A term to look up: tokens that stand directly one after the other."""
 
     tokens: tuple[str, ...]
     is_prefix: bool = False
@@ -53,7 +53,7 @@ class Term:
 
 @lru_cache(REMEMBERED)
 def terms_of(query: str) -> Sequence[Term]:
-    """What to look up for any text a user may type; nothing when there is nothing."""
+    """Return the terms of any text that a user may type; none for a text without words."""
     words = _words(query)
     spoken = language_of(query)
     stop_words = spoken.words.get("idle_in_questions", spoken.function_words)
@@ -63,12 +63,12 @@ def terms_of(query: str) -> Sequence[Term]:
 
 
 def names_in(query: str) -> frozenset[str]:
-    """Words that are written as names are, in lower case."""
+    """Return the words that are written as names are, in lower case."""
     return frozenset(match[0].lower() for match in _NAME.finditer(query))
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text as they are looked up."""
+    """Return the words of a text as they are looked up."""
     return [word.lower() for word in _words(text)]
 
 
@@ -79,13 +79,13 @@ def _words(query: str) -> list[str]:
 
 @cache
 def _is_of_word(char: str) -> bool:
-    """As the tokenizer of the index decides: letters, numbers, marks, private use."""
+    """Whether the index's tokenizer takes a character for a part of a word."""
     category = unicodedata.category(char)
     return category[0] in "LNM" or category == "Co"
 
 
 def _is_stop_word(word: str, stop_words: frozenset[str]) -> bool:
-    """Capitals are no stop word: `IT`, `US`."""
+    """Whether a word is a stop word; in capitals it is none: `IT`, `US`."""
     return word.lower() in stop_words and not (len(word) > 1 and word.isupper())
 
 
@@ -113,7 +113,7 @@ _ACCENTS = re.compile(r"[\u0300-\u036f]+")
 
 
 def plain(text: str) -> str:
-    """Without capitals and accents."""
+    """Return the text without capitals and accents."""
     if text.isascii():
         return text.lower()
     apart = unicodedata.normalize("NFD", text.lower())
@@ -132,9 +132,9 @@ CountChunks = Callable[[str], int]  # in how many of the asker's chunks a word i
 
 
 class Vocabulary:
-    """Stems as the index holds them, with how many chunks have each.
+    """The stems of the index, with the number of chunks that hold each.
 
-    What stands only in documents that an asker may not read is no word for that asker.
+    A stem that only unreadable documents hold is no word for an asker.
     """
 
     def __init__(self, counts: Mapping[str, int], stemmer: str) -> None:
@@ -145,19 +145,19 @@ class Vocabulary:
         self._rules = stemmer
 
     def count(self, token: str) -> int | None:
-        """How many chunks have it; None for what is not known, or not frequent enough to be."""
+        """Return how many chunks hold a token; None if that is unknown or too few."""
         return self._counts.get(stem_of(token, self._rules))
 
     def beginning(self, letters: str) -> list[str]:
-        """The words that begin with these."""
+        """Return the words that begin with these letters."""
         return [word for word in self._counts if word.startswith(letters)]
 
     def chunk_count(self, stem: str) -> int:
-        """In how many chunks of all collections a stem is."""
+        """Return in how many chunks of all collections a stem stands."""
         return self._counts.get(stem, 0)
 
     def likely(self, query: str, count_chunks: CountChunks) -> dict[str, list[str]]:
-        """Words of a query that are none of the library's, with stems that each may stand for."""
+        """Return the words of a query that the library lacks, with the stems each may stand for."""
         words = [term.tokens[0] for term in terms_of(query) if term.tokens[0].isalpha()]
         unknown = [
             word
@@ -176,7 +176,7 @@ class Vocabulary:
         }
 
     def _likest(self, word: str) -> list[str]:
-        """The stems that are like its own, or like what it begins with: endings hide slips."""
+        """Return the stems like a word's own, or like its beginning: endings hide slips."""
         stems = self._by_letter.get(word[0], [])
         if not TYPO_LETTERS <= len(word) <= LONGEST or not stems:
             return []
@@ -191,9 +191,9 @@ class Vocabulary:
         return [stem for *_, stem in sorted(candidates)[:MOST_TRIED]]
 
     def nearest(self, word: str, written: Iterable[str], count_chunks: CountChunks) -> str:
-        """The one that slips of the keyboard make of it, or of its stem; "" where none does.
+        """Return the written word that a word or its stem is mistyped for; "" if there is none.
 
-        Of those that are alike, the one that most of the asker's chunks have.
+        Of several alike, it is the one that most of the asker's chunks hold.
         """
         own_stem = stem_of(word, self._rules)
         results = []
@@ -211,7 +211,7 @@ def _slips_in(word: str) -> int:
 
 
 def _is_word(stem: str) -> bool:
-    """Shorter ones are not mistyped so that one could tell."""
+    """Whether a stem is long enough that a slip in it can be recognised."""
     return SHORTEST_STEM <= len(stem) <= LONGEST_STEM and stem.isalpha()
 
 
@@ -235,7 +235,7 @@ NOWHERE: Positions = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class WeighedTerm:
-    """A term with how many chunks hold it, and what that makes it weigh."""
+    """A term with the number of chunks that hold it, and its weight."""
 
     term: Term
     frequency: int
@@ -244,7 +244,7 @@ class WeighedTerm:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Rare terms and common ones, each rarest first."""
+    """The rare and the common terms of a query, each rarest first."""
 
     rare: Sequence[WeighedTerm]
     common: Sequence[WeighedTerm]
@@ -267,63 +267,65 @@ class Plan:
         return [*self.rare, *self.common]
 
     def together(self) -> Iterator[list[Term]]:
-        """Common terms whose common chunks are candidates, the most promising first."""
+        """Yield groups of common terms; chunks with all of a group become candidates, best groups
+        first.
+        """
         words = [term.term for term in self.common[:TOGETHER]]
         for many in range(len(words), 1 if self.rare else 0, -1):
             yield words[:many]
 
 
 class WordIndex(Protocol):
-    """What differs between the databases."""
+    """The operations of the word index that differ between databases."""
 
     stemmer: str  # Snowball's name of the one that the index uses
 
     def search(
         self, connection: Connection, plan: Plan, readable: Readable, limit: int
     ) -> list[tuple[str, float]]:
-        """Ids of chunks that hold terms of the plan, with their scores, best first."""
+        """Return the ids of chunks that hold terms of the plan, with scores, best first."""
 
     def frequencies(
         self, connection: Connection, terms: Sequence[Term], readable: Readable, most: int
     ) -> list[int]:
-        """In how many chunks each term is; no more than `most` are counted."""
+        """Return in how many chunks each term stands, counted up to `most`."""
 
     def holders(
         self, connection: Connection, terms: Sequence[Term], chunk_ids: Sequence[str]
     ) -> list[list[str]]:
-        """For each term, which of these chunks hold it."""
+        """Return for each term the ids of the chunks that hold it, among those given."""
 
     def holding(
         self, connection: Connection, term: Term, readable: Readable, limit: int
     ) -> list[str]:
-        """Which chunks hold the term, the oldest first."""
+        """Return the ids of the chunks that hold the term, oldest first."""
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
-        """The words of the index, as it holds them, and in how many chunks each is.
+        """Return the words of the index in their stored form, with the number of chunks of each.
 
         Of all collections: nothing of it may be told before `frequencies` finds it within.
         """
 
     def tokens(self, term: Term) -> Sequence[str]:
-        """What stands side by side in the index where the term does, before stemming."""
+        """Return the tokens that the index has side by side for a term, before stemming."""
 
     def lexemes(self, connection: Connection, terms: Sequence[Term]) -> dict[Term, list[str]]:
-        """The same after stemming."""
+        """Return the stored forms of each term, after stemming."""
 
     def places(
         self, connection: Connection, collection_id: str, first_row: int
     ) -> Iterator[tuple[str, Positions]]:
-        """Each lexeme of a collection's chunks from a row on, with where it stands, in order."""
+        """Yield each lexeme of a collection's chunks from a row on with its positions, in order."""
 
 
 def chunk_count(connection: Connection, readable: Readable, most: int | None = None) -> int:
-    """Of the collections; no more than `most` are counted."""
+    """Count the chunks of the readable collections, up to `most`."""
     rows = select(chunks.c.row).where(inside(chunks.c.collection_id, readable)).limit(most)
     return int(connection.execute(select(func.count()).select_from(rows.subquery())).scalar_one())
 
 
 def idf(size: int, frequency: int) -> float:
-    """Inverse document frequency as BM25 has it, never below 0."""
+    """Return BM25's inverse document frequency, never below 0."""
     return math.log1p(max(0.0, size - frequency + 0.5) / (frequency + 0.5))
 
 
@@ -333,7 +335,7 @@ def score(
     places: Mapping[str, Positions],
     lengths: Mapping[int, int],
 ) -> dict[int, float]:
-    """BM25 over these terms, by row (Robertson and Zaragoza, 2009); lengths are of the rows."""
+    """Return the BM25 scores by row (Robertson and Zaragoza, 2009); `lengths` are of the rows."""
     rows = np.array(sorted(lengths), dtype=np.int64)
     sizes = np.array([lengths[row] for row in rows.tolist()], dtype=np.float64)
     relative = sizes / max(float(sizes.mean()) if len(sizes) else 0.0, 1.0)
@@ -347,7 +349,7 @@ def score(
 def rows_of_terms(
     lexemes: Mapping[Term, Sequence[str]], places: Mapping[str, Positions], ids: Mapping[int, str]
 ) -> list[list[str]]:
-    """For each term, the ids of the rows that it stands in."""
+    """Return for each term the ids of the rows that hold it."""
     results = (_of_term(of_term, places) >> 16 for of_term in lexemes.values())
     return [[ids[row] for row in np.unique(rows).tolist()] for rows in results]
 
@@ -357,7 +359,7 @@ def _of_term(lexemes: Sequence[str], places: Mapping[str, Positions]) -> Positio
 
 
 def in_a_row(places: Sequence[Positions]) -> Positions:
-    """Where these begin to stand one after the other."""
+    """Return where words stand one after the other, by the position of the first."""
     starts, *rest = places or [NOWHERE]
     for step, later in enumerate(rest, start=1):
         next_places = np.searchsorted(later, starts + step)
@@ -366,19 +368,19 @@ def in_a_row(places: Sequence[Positions]) -> Positions:
 
 
 def counts_in(rows: NDArray[np.int64], places: Positions) -> PerRow:
-    """How often something stands in each of the rows; in a heading it counts more."""
+    """Return how often a word stands in each row; in a heading it counts more."""
     weights = np.where(places & IN_TEXT, 1.0, HEADING_WEIGHT)
     counts = np.bincount(np.searchsorted(rows, places >> 16), weights, len(rows))
     return counts.astype(np.float64, copy=False)
 
 
 def saturated(count: PerRow, relative_length: PerRow) -> PerRow:
-    """BM25's share of one term: it levels off, the later the longer the chunk."""
+    """Return BM25's share of one term: it levels off, later in longer chunks."""
     return count * (K1 + 1) / (count + K1 * (1 - B + B * relative_length))
 
 
 def with_list(statement: str) -> TextClause:
-    """A statement whose parameter `keys` is a list."""
+    """Return a statement whose parameter `keys` is a list."""
     return text(statement).bindparams(bindparam("keys", expanding=True))
 
 
@@ -391,7 +393,7 @@ Lexemes = Mapping[Term, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class CachedCollection:
-    """The words of one collection, as they were at a version of it."""
+    """The words of one collection at one version of it."""
 
     version: int
     chunks: Mapping[int, str]  # their ids by row, the oldest first
@@ -399,7 +401,7 @@ class CachedCollection:
 
 
 class CollectionWords:
-    """The words of some collections together."""
+    """The words of several collections together."""
 
     def __init__(self, parts: Mapping[str, CachedCollection], stemmer: str) -> None:
         self._parts = [part.places for part in parts.values() if part.places]
@@ -421,7 +423,7 @@ class CollectionWords:
         self.vocabulary = Vocabulary(counts, stemmer)
 
     def search(self, query: Lexemes, limit: int) -> list[tuple[str, float]]:
-        """BM25, best first."""
+        """Return the ids of the best chunks by BM25, best first."""
         scores = np.zeros(len(self._ids))
         for term, lexemes in query.items():
             counts = self._counts(term, lexemes)
@@ -431,7 +433,7 @@ class CollectionWords:
         return [(self._ids[hit], float(scores[hit])) for hit in best]
 
     def coverage(self, query: Lexemes, chunk_ids: Sequence[str]) -> dict[str, float]:
-        """For each chunk the share of the terms that it holds, weighed by how rare they are."""
+        """Return for each chunk the share of the terms that it holds, weighed by rarity."""
         present = [chunk_id for chunk_id in chunk_ids if chunk_id in self._indices]
         indices, weights, total = (
             [self._indices[chunk_id] for chunk_id in present],
@@ -447,7 +449,7 @@ class CollectionWords:
         return {chunk_id: shares.get(chunk_id, 0.0) for chunk_id in chunk_ids}
 
     def holding(self, query: Lexemes, limit: int) -> list[str]:
-        """Chunks that hold any of the terms, the oldest first."""
+        """Return the chunks that hold any of the terms, oldest first."""
         counts = np.zeros(len(self._ids))
         for term, lexemes in query.items():
             counts += self._counts(term, lexemes)
@@ -457,7 +459,7 @@ class CollectionWords:
         return idf(len(self._ids), int(np.count_nonzero(counts)))
 
     def _counts(self, term: Term, lexemes: Sequence[str]) -> PerRow:
-        """How often each chunk holds these one after the other; in a heading they count more."""
+        """Return how often each chunk holds these words in a row; headings count more."""
         if term.is_prefix and term.is_letters and len(lexemes) == 1:
             words = self.vocabulary.beginning(lexemes[0])
             return counts_in(self._rows, np.concatenate([NOWHERE, *map(self._places, words)]))
@@ -473,7 +475,7 @@ _Set = tuple[Mapping[str, int], CollectionWords | None]
 
 
 class CachedWords:
-    """Words by collection; those that were not searched for longest go first."""
+    """A cache of words by collection; the least recently searched go first."""
 
     def __init__(self, words: WordIndex) -> None:
         self._words = words
@@ -482,7 +484,7 @@ class CachedWords:
         self._lock = threading.Lock()
 
     def words_of(self, connection: Connection, readable: Readable) -> CollectionWords | None:
-        """None for more than is held."""
+        """Return the words of the readable collections; None if they are too many to keep."""
         now = versions(connection, readable)
         with self._lock:
             words = self._sets.get(readable.ids)
@@ -525,7 +527,7 @@ class CachedWords:
         version: int,
         collection: CachedCollection | None,
     ) -> CachedCollection:
-        """Only what came since is read: all from the first row on that is new."""
+        """Read a collection's words; of a cached one, only the rows that are new."""
         table = chunk_table
         listed = select(table.c.row, table.c.id).where(table.c.collection_id == collection_id)
         rows = connection.execute(listed.order_by(table.c.row))
@@ -545,13 +547,13 @@ class CachedWords:
 
 
 def _joined(places: Mapping[str, Positions]) -> tuple[Positions, NDArray[np.int64]]:
-    """Those of all words as one, and where each word's begin."""
+    """Return the positions of all words in one array, and where each word's begin."""
     counts = [len(place) for place in places.values()]
     return np.concatenate([*places.values()]), np.cumsum([0, *counts[:-1]])
 
 
 def _in_rows(places: Mapping[str, Positions], rows: Sequence[int]) -> dict[str, Positions]:
-    """What stands in these chunks; words that stand in none are left out."""
+    """Return the positions within these rows; words that stand in none are left out."""
     joined, firsts = _joined(places)
     stays = np.isin(joined >> 16, np.array(rows, dtype=np.int64))
     counts = np.add.reduceat(stays, firsts, dtype=np.int64)

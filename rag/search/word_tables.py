@@ -39,7 +39,7 @@ _BEGINNING = 3  # letters of a word that its stem keeps
 
 
 class Fts5Words:
-    """A WordIndex over the table `chunks_fts`."""
+    """A WordIndex over the table `chunks_fts` of SQLite."""
 
     stemmer = "porter"
 
@@ -91,7 +91,7 @@ class Fts5Words:
     def _by_rare(
         self, connection: Connection, plan: Plan, readable: Readable, limit: int
     ) -> dict[int, float]:
-        """FTS5 scores each term, and they add up."""
+        """Score the chunks with rare terms: FTS5 scores each term, and the scores add up."""
         if not plan.rare:
             return {}
         match = _match_expression(" OR ", [term.term for term in plan.rare], readable)
@@ -106,7 +106,7 @@ class Fts5Words:
         scores: Mapping[int, float],
         most: int,
     ) -> dict[int, float]:
-        """The best so far and chunks that hold common terms together, by what all terms say.
+        """Score the best chunks so far, and those that hold common terms together, by all terms.
 
         FTS5 knows how rare a term is among all documents only: where not all may be read, the
         rare ones are weighed here as well.
@@ -188,7 +188,7 @@ class Fts5Words:
 
 
 class _Stems:
-    """Finds a few terms in texts as the tokenizer of the index would: it has kept no texts."""
+    """Finds terms in texts as the index's tokenizer would; the index itself keeps no texts."""
 
     def __init__(self, stemmer: str, terms: Sequence[Term]) -> None:
         self._rules = stemmer
@@ -203,10 +203,9 @@ class _Stems:
         self._words = _beginning_with({stem[:_BEGINNING] for stem in stems})
 
     def read(self, row: int, heading: str, body: str) -> int:
-        """Note where the terms stand; returns the length.
+        """Note where the terms stand in a text; return its length in words.
 
-        Of two places, which is right behind the other is all that counts. So only words that may
-        be terms are looked at.
+        Only words that may be terms are stemmed: of places it matters only which adjoin.
         """
         heading, body = plain(heading), plain(body)
         for part, first in ((heading, row << 16), (body, row << 16 | IN_TEXT)):
@@ -233,7 +232,7 @@ class _Stems:
 
 
 def _beginning_with(beginnings: Iterable[str]) -> re.Pattern[str]:
-    """What begins so, up to a word's end; a beginning of fewer letters is all of a word."""
+    """Return a pattern of words with these beginnings; a short beginning is a whole word."""
     patterns = (
         re.escape(letters) + ("" if len(letters) == _BEGINNING else r"(?![^\W_])")
         for letters in sorted(beginnings)
@@ -242,7 +241,7 @@ def _beginning_with(beginnings: Iterable[str]) -> re.Pattern[str]:
 
 
 def _match_expression(joined: str, terms: Sequence[Term], readable: Readable) -> str:
-    """Chunks with the terms; the index finds them only where the asker may read."""
+    """Return the FTS5 expression for the terms within the readable collections."""
     words = f"{{heading text}} : ({joined.join(map(_fts5, terms))})"
     if readable.ids is None:
         return words
@@ -251,7 +250,7 @@ def _match_expression(joined: str, terms: Sequence[Term], readable: Readable) ->
 
 
 def _fts5(term: Term) -> str:
-    """A quoted phrase: nothing inside is an operator (tokens hold no quotes)."""
+    """Return a term as a quoted phrase: tokens hold no quotes, so nothing in it is an operator."""
     return f'"{" ".join(term.tokens)}"' + ("*" if term.is_prefix else "")
 
 
@@ -264,7 +263,7 @@ _WITHOUT_ACCENTS = str.maketrans(ACCENTED, UNACCENTED)  # as the column is made
 
 
 class TsvectorWords:
-    """A WordIndex over the column `chunks.words`."""
+    """A WordIndex over the column `chunks.words` of PostgreSQL."""
 
     # Joined term by term, so that each is one look-up in the index.
     _CANDIDATES = (
@@ -384,7 +383,7 @@ class TsvectorWords:
     def _candidates(
         self, connection: Connection, plan: Plan, readable: Readable, most: int
     ) -> dict[int, Row[Any]]:
-        """Ids and lengths of chunks that may be among the best, by row."""
+        """Return by row the ids and lengths of chunks that may be among the best."""
         parameters = {
             "queries": [_tsquery(term.term) for term in plan.rare],
             "weights": [term.weight for term in plan.rare],
@@ -415,12 +414,12 @@ class TsvectorWords:
 
 
 def _rest_after(counting: float) -> float:
-    """Seconds in which the words are not counted again."""
+    """Return for how many seconds the words are not counted again."""
     return counting / SHARE_OF_TIME if counting >= QUICK else 0.0
 
 
 def _is_counted(state: str | None, newest: int) -> bool:
-    """Whether the words were counted with the newest chunk, or so lately that it costs too much."""
+    """Whether the words were counted with the newest chunk, or too lately to count again."""
     counted = json.loads(state or "{}")
     return bool(counted) and (counted["newest"] == newest or time.time() < counted["again"])
 
@@ -428,7 +427,7 @@ def _is_counted(state: str | None, newest: int) -> bool:
 def _places(
     written: Iterable[Row[Any]], lexemes: Mapping[Term, Sequence[str]]
 ) -> dict[str, Positions]:
-    """Where these stand, of columns such as `'aero':1A,7B 'batteri':3B`."""
+    """Return where words stand, from columns such as `'aero':1A,7B 'batteri':3B`."""
     wanted = {lexeme for of_term in lexemes.values() for lexeme in of_term}
     pattern = re.compile(rf"'({'|'.join(map(re.escape, wanted)) or '(?!)'})':([\dA-D,]+)")
     results: dict[str, list[tuple[int, str]]] = {}
@@ -439,7 +438,7 @@ def _places(
 
 
 def _numbered(pairs: Sequence[tuple[int, str]]) -> Positions:
-    """Of rows and the places there."""
+    """Return the positions by row."""
     rows = np.repeat(
         [row for row, _ in pairs], [positions.count(",") + 1 for _, positions in pairs]
     )
@@ -451,7 +450,7 @@ def _numbered(pairs: Sequence[tuple[int, str]]) -> Positions:
 
 
 def _readable_statement(statement: str, readable: Readable) -> TextClause:
-    """The statement over what the asker may read."""
+    """Return the statement restricted to the readable collections."""
     if readable.ids is None:
         return text(statement.format(inside=""))
     inside = " AND collection_id = ANY(:collections)"
@@ -463,6 +462,6 @@ def _tsquery(term: Term) -> str:
 
 
 def _unaccented_tokens(term: Term) -> list[str]:
-    """They hold letters, numbers and marks only: nothing in them is an operator."""
+    """Return a term's tokens, which hold letters, digits and marks only: no operators."""
     tokens = term.tokens[0] if term.is_letters else term.tokens
     return [token.translate(_WITHOUT_ACCENTS) for token in tokens]

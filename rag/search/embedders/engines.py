@@ -1,4 +1,4 @@
-"""What computes the vectors of a model on this disk: OpenVINO, or sentence-transformers.
+"""Compute vectors with a model on this disk: by OpenVINO, or by sentence-transformers.
 
 Neither torch nor a converted copy is needed: the graph is laid out here, operation by operation,
 and compiled in less than a second. The table of token vectors stays where it lies on the disk, and
@@ -72,7 +72,7 @@ class Encoder:
 
 
 def read_encoder(folder: Path) -> Encoder | None:
-    """Of a folder that sentence-transformers saved; None for what is no encoder of this kind."""
+    """Read a folder that sentence-transformers saved; None if it is no encoder of this kind."""
     config = _json(folder / "config.json")
     weights = folder / "model.safetensors"
     pooling = _pooling(folder)
@@ -113,7 +113,7 @@ def _weights_by_name(
 
 
 def _pooling(folder: Path) -> str | None:
-    """`mean` or `cls`, where nothing else is done to the tokens' vectors."""
+    """Return `mean` or `cls`; None if the folder does more with the tokens' vectors."""
     modules = _json(folder / "modules.json") or []
     kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
     if kinds[:2] != ["Transformer", "Pooling"] or not set(kinds) <= set(PLAIN_MODULES):
@@ -127,7 +127,7 @@ def _pooling(folder: Path) -> str | None:
 
 
 def read_safetensors(path: Path) -> dict[str, NDArray[Any]]:
-    """The file's tensors, none of which is read before it is used."""
+    """Return the tensors of a file; each is read when it is first used."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(length))
@@ -147,7 +147,7 @@ def _json(path: Path) -> Any:
 
 
 def graph(encoder: Encoder) -> Any:
-    """From token vectors and the mask of what is text to one vector for each text."""
+    """Lay out the graph from token vectors and their mask to one vector a text."""
     import openvino
     from openvino import opset13 as ops
 
@@ -224,7 +224,7 @@ SHORT, ROUNDED_SHORT, ROUNDED = 32, 8, 16
 
 
 class Engine(Protocol):
-    """Computes vectors of a batch; safe for threads, `at_once` of which it serves at a time."""
+    """Computes the vectors of a batch. Threads may share it; `at_once` batches run at a time."""
 
     at_once: int
 
@@ -232,14 +232,14 @@ class Engine(Protocol):
 
 
 class EncoderEngine:
-    """An encoder in OpenVINO: one thread for each batch, nobody spins while waiting.
+    """An encoder in OpenVINO, one thread a batch, without spinning while it waits.
 
-    Neither torch nor transformers is loaded. One stream more than processors: a question finds
-    one free while an ingest keeps the processors busy.
+    Neither torch nor transformers is loaded. There is one stream more than processors, so that a
+    question finds one free during an ingest.
     """
 
     def __init__(self, encoder: Encoder, tokenizer: Any, *, max_tokens: int) -> None:
-        """`tokenizer` is without limits."""
+        """`tokenizer` must not truncate."""
         self.at_once = processors()
         self._max_tokens = max_tokens
         self._tokenizer = tokenizer
@@ -265,7 +265,7 @@ class EncoderEngine:
 
     @cached_property
     def _cutting_tokenizer(self) -> Any:
-        """Another one, which few need: chunks are never too long."""
+        """Return a tokenizer that truncates, which is seldom needed: chunks are never too long."""
         cutting = type(self._tokenizer).from_str(self._tokenizer.to_str())
         cutting.enable_truncation(self._max_tokens)
         return cutting
@@ -288,7 +288,7 @@ def _compiled(encoder: Encoder, *, streams: int) -> Any:
 
 
 class Reference:
-    """The model as sentence-transformers runs it: any model, and the measure of all others."""
+    """The model as sentence-transformers runs it; other engines are measured by it."""
 
     at_once = 1
 
@@ -313,7 +313,7 @@ class Reference:
 
     @cached_property
     def model(self) -> Any:
-        """Raises SetupError if the folder holds none."""
+        """Load the model. Raises SetupError if the folder holds none."""
         if not self._allow_download:
             stay_offline()
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -336,7 +336,7 @@ class Reference:
 
 
 def processors() -> int:
-    """How many this process may use, a container's limit counted."""
+    """Return how many processors this process may use, within a container's limit."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     try:
         quota, period = CPU_LIMIT.read_text().split()
@@ -346,19 +346,19 @@ def processors() -> int:
 
 
 def unit(rows: Matrix) -> Matrix:
-    """Each row with length 1."""
+    """Scale each row to length 1."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     result: Matrix = (rows / np.maximum(lengths, 1e-12)).astype(np.float32)
     return result
 
 
 def clean(text: str) -> str:
-    """Lone surrogates cannot be tokenised or sent."""
+    """Replace lone surrogates, which cannot be tokenised or sent."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def stay_offline() -> None:
-    """Before the libraries are first imported: they read these once."""
+    """Set the libraries offline; call it before they are first imported."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TRANSFORMERS_OFFLINE", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -369,7 +369,7 @@ QUESTION_SECONDS, CONNECT_SECONDS = 5.0, 3.0
 
 
 class OpenAIEmbedder:
-    """Any server with OpenAI's /v1/embeddings. Tokens are estimated: it does not count them."""
+    """Any server with OpenAI's /v1/embeddings. It does not count tokens: they are estimated."""
 
     def __init__(
         self,
@@ -390,11 +390,11 @@ class OpenAIEmbedder:
 
     @cached_property
     def dimensions(self) -> int:
-        """Those of one vector, which the server is asked for."""
+        """The length of a vector, which the server is asked for."""
         return len(self._request(["dimensions"])[0])
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """At most: three bytes a token is fewer than any common encoding needs for prose."""
+        """Return upper bounds: common encodings need more than three bytes a token for prose."""
         return [2 + (len(text.encode("utf-8", "replace")) + 2) // 3 for text in texts]
 
     def embed(self, texts: Sequence[str]) -> Matrix:

