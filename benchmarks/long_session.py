@@ -25,7 +25,7 @@ from sqlalchemy import Engine, event
 
 from rag.chat.answers import Answering
 from rag.chat.assistant import Assistant, TurnLimits
-from rag.chat.context import ContextBuilder, MemoryRules, ShownSources
+from rag.chat.context import ContextBuilder, ContextSources, MemoryRules
 from rag.chat.follow_ups import FollowUps
 from rag.db import migrate, open_engine
 from rag.llm.windows import token_counter
@@ -118,7 +118,7 @@ def one_turn(session: SqlSession, memory: ContextBuilder, number: int) -> None:
     question, answer = turn(number * 7)
     opened = session.begin(question)
     state, _ = memory.before_turn(session, opened)
-    memory.prepare(session, opened, ShownSources(), state)
+    memory.prepare(session, opened, ContextSources(), state)
     ended = session.finish(replace(opened.answer, content=answer, status=MessageStatus.COMPLETE))
     memory.after_turn(session, opened, ended, state)
 

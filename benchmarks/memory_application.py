@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.conversations import Conversation, generate
 from benchmarks.memory import HEADER, MODES, LossyClient, Measured, Mode, look, row
-from rag.chat.context import ContextBuilder, MemoryRules, ShownSources
+from rag.chat.context import ContextBuilder, ContextSources, MemoryRules
 from rag.citations.markers import cited_numbers
 from rag.db import migrate, open_engine
 from rag.errors import ModelUnavailable
@@ -119,7 +119,7 @@ def shared_prefix(
         session.register([_hit(number) for number in cited_numbers(answered["content"])])
         turn = session.begin(question["content"])
         sources = session.sources(cited_numbers(answered["content"]))
-        now = memory.prepare(session, turn, ShownSources(sources)).messages
+        now = memory.prepare(session, turn, ContextSources(sources)).messages
         if before:
             same = _alike(_joined(before), _joined(now))
             shares.append(

@@ -1,4 +1,4 @@
-"""Verdicts over any text, without a library."""
+"""Verdicts on any text, without a library."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ from rag.citations.verdicts import CheckedText, check_text, sources_from_texts
 
 
 def check(text: str, sources: Sequence[str] | Mapping[int, str]) -> CheckedText:
-    """A verdict for each number of a text, from the source that it stands for alone.
+    """Return a verdict for each number of a text, compared with its source alone.
 
     `sources` are texts: the first is [1], or each under its own number. What words alone cannot
     decide stays `open`.
@@ -16,7 +16,7 @@ def check(text: str, sources: Sequence[str] | Mapping[int, str]) -> CheckedText:
         ['supported']
 
     Raises:
-        ValueError: a number below 1.
+        ValueError: a number is below 1.
     """
     texts = sources if isinstance(sources, Mapping) else dict(enumerate(sources, start=1))
     wrong = [number for number in texts if number < 1]

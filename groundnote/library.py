@@ -32,7 +32,7 @@ from rag.wiring.application import build
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """How an ingest ended, file by file; `failed` tells why of each name."""
+    """The results of an ingest by file name; `failed` gives the reasons."""
 
     added: tuple[str, ...]
     unchanged: tuple[str, ...]
@@ -41,13 +41,13 @@ class Ingested:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was said, with its citations; `str()` is the text."""
+    """An answer with its citations; `str()` is the text."""
 
     text: str
     citations: tuple[Citation, ...]  # each number at each place, with its verdict
-    sources: Mapping[int, Source]  # what the answer cites, by number
-    unsourced: tuple[Unsourced, ...]  # statements that nothing carries: `text[start:end]`
-    declined: bool  # the documents do not say it
+    sources: Mapping[int, Source]  # the cited sources, by number
+    unsourced: tuple[Unsourced, ...]  # statements in no source: `text[start:end]`
+    declined: bool  # the documents do not answer the question
     notices: tuple[str, ...]
     session_id: str
 
@@ -59,9 +59,9 @@ class Library:
     """A library and its conversations, all of it kept in one folder.
 
     Settings are those of `settings.json` and the environment; `settings` (sections or top-level
-    values, such as `{"llm": {"base_url": …, "model": …}}`) win over both. One process has the
-    folder to itself: a running server is asked over its API instead. `embedder` replaces the
-    embedding model of the settings.
+    values, such as `{"llm": {"base_url": …, "model": …}}`) win over both. Only one process can use
+    the folder: a running server is used over its API instead. `embedder` replaces the embedding
+    model of the settings.
 
     Raises GroundnoteError, as all methods do; the message says what to do.
     """
@@ -89,7 +89,7 @@ class Library:
         self.close()
 
     def close(self) -> None:
-        """Let go of the folder; a library that was closed is of no more use."""
+        """Close the library and release the folder; it cannot be used afterwards."""
         self._application.stop()
 
     # ── Documents ────────────────────────────────────────────────────────────────────────────
@@ -97,24 +97,24 @@ class Library:
     def ingest(self, *paths: str | Path) -> Ingested:
         """Add files and folders; unchanged files cost nothing, a changed one replaces itself.
 
-        A file that cannot be read stops no other. Raises where a path does not exist.
+        A file that cannot be read stops no other. Raises if a path does not exist.
         """
         return _ended(self._progress(collect([Path(path) for path in paths])))
 
     def add(self, name: str, data: bytes) -> Ingested:
-        """Add one file by its bytes; its format is told by the end of its name."""
+        """Add one file by its bytes; the end of its name determines its format."""
         return _ended(self._progress([IncomingFile.from_bytes(name, data)]))
 
     def documents(self) -> list[Document]:
-        """All, by name."""
+        """Return all documents, by name."""
         return self._application.documents.documents(self._readable())
 
     def remove(self, document_id: str) -> None:
-        """Take a document out; what was cited of it can still be opened where it was cited."""
+        """Delete a document; its cited passages can still be opened where they are cited."""
         self._application.ingestion.delete(document_id)
 
     def search(self, query: str, *, limit: int = 8) -> list[Hit]:
-        """The passages nearest to some words, best first."""
+        """Return the passages nearest to some words, best first."""
         return self._application.retriever.search(query, self._readable(), limit=limit)
 
     # ── Conversations ────────────────────────────────────────────────────────────────────────
@@ -124,14 +124,14 @@ class Library:
         return self.chat().ask(question)
 
     def chat(self, session_id: str | None = None) -> "Chat":
-        """A conversation, new or taken up again: a number stands for one source to its end."""
+        """Open a conversation, new or continued: each number keeps its source to the end."""
         store = self._application.store
         if session_id is None:
             return Chat(self, store.create(self._owner))
         return Chat(self, store.open(session_id, owner=self._owner))
 
     def check(self, text: str) -> CheckedText:
-        """The text with citations of what this library says of it, and verdicts."""
+        """Return the text with citations of this library's passages, and verdicts."""
         return cite_text(
             text, self._application.retriever, self._readable(), embedder=self._application.embedder
         )
@@ -139,15 +139,15 @@ class Library:
     # ── For asyncio ──────────────────────────────────────────────────────────────────────────
 
     async def aingest(self, *paths: str | Path) -> Ingested:
-        """As `ingest`, in a thread."""
+        """Call `ingest` in a thread."""
         return await asyncio.to_thread(self.ingest, *paths)
 
     async def asearch(self, query: str, *, limit: int = 8) -> list[Hit]:
-        """As `search`, in a thread."""
+        """Call `search` in a thread."""
         return await asyncio.to_thread(self.search, query, limit=limit)
 
     async def aask(self, question: str) -> Answer:
-        """As `ask`, in a thread."""
+        """Call `ask` in a thread."""
         return await asyncio.to_thread(self.ask, question)
 
     # ── Parts ────────────────────────────────────────────────────────────────────────────────
@@ -171,7 +171,7 @@ class Library:
 
 
 class Chat:
-    """One conversation; `library.chat(chat.session_id)` takes it up again, in any process."""
+    """One conversation; `library.chat(chat.session_id)` continues it, in any process."""
 
     def __init__(self, library: Library, session: SessionHandle) -> None:
         self._library = library
@@ -182,11 +182,11 @@ class Chat:
         return self._session.id
 
     def ask(self, question: str) -> Answer:
-        """Answer a question in the light of what was said before."""
+        """Answer a question in the context of the conversation."""
         return self._answer([*self._library._events(self._session, question)])
 
     def stream(self, question: str) -> Iterator[str]:
-        """The words of the answer as they are written; `messages()` then has the whole one."""
+        """Yield the text of the answer as it is written; `messages()` then has all of it."""
         for event in self._library._events(self._session, question):
             if isinstance(event, Text):
                 yield event.text
@@ -194,25 +194,25 @@ class Chat:
                 raise _raised(event)
 
     async def aask(self, question: str) -> Answer:
-        """As `ask`, in a thread."""
+        """Call `ask` in a thread."""
         return await asyncio.to_thread(self.ask, question)
 
     async def astream(self, question: str) -> AsyncIterator[str]:
-        """As `stream`, each step in a thread."""
+        """Run `stream`, each step in a thread."""
         words = self.stream(question)
         while (text := await asyncio.to_thread(next, words, None)) is not None:
             yield text
 
     def messages(self) -> list[Message]:
-        """Everything that was said."""
+        """Return all messages."""
         return self._session.messages()
 
     def sources(self) -> dict[int, Source]:
-        """All that this conversation has numbered."""
+        """Return all numbered sources of this conversation."""
         return {source.number: source for source in self._session.sources()}
 
     def check(self, text: str) -> CheckedText:
-        """A verdict for each number of any text, from this conversation's sources."""
+        """Return a verdict for each number of any text, from this conversation's sources."""
         return self._library._checked(self._session, text)
 
     def _answer(self, events: Sequence[Event]) -> Answer:

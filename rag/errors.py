@@ -1,4 +1,4 @@
-"""Everything rag raises on purpose, split by whose turn it is to act.
+"""All errors that rag raises on purpose, by who has to act.
 
 RagError
 ├── UserError              the request is wrong: tell the user                      400
@@ -14,7 +14,7 @@ RagError
 │   ├── IndexAway          its server or folder cannot be reached now                503
 │   └── IndexMismatch      the index was built with another embedding model         500
 ├── Busy                   others are before it: come back in a few seconds         503
-├── Left                   nobody waits for the answer any more                     503
+├── ClientGone             the client has left                                      503
 ├── StorageFailed          the disk is full or read-only: tell everybody             507
 └── ModelError             the language model failed us                             502
     ├── ModelUnavailable   it cannot be reached, refuses us or is overloaded        503
@@ -25,7 +25,7 @@ RagError
 
 
 def needs_extra(what: str, extra: str) -> str:
-    """What is said where a package is missing that not everybody needs."""
+    """Return the message for a missing package of an optional extra."""
     return (
         f"{what} needs the extra groundnote[{extra}], which is not installed. Install it: "
         f"pip install 'groundnote[{extra}]'."
@@ -33,7 +33,7 @@ def needs_extra(what: str, extra: str) -> str:
 
 
 class RagError(Exception):
-    """Base of all errors rag raises on purpose; the message is fit to be shown."""
+    """Base of all errors that rag raises on purpose; the message may be shown to users."""
 
     http_status = 500
 
@@ -69,7 +69,7 @@ class TooLarge(UserError):
 
 
 class OverBudget(TooLarge):
-    """The request makes more work than one may; what came and what is allowed is in the message."""
+    """The request needs more work than one may; the message says both amounts."""
 
 
 class Unreadable(UserError):
@@ -84,19 +84,19 @@ class Unreadable(UserError):
 
 
 class NotAllowed(RagError):
-    """The caller did not say who they are, or may not do this."""
+    """The caller is not identified, or may not do this."""
 
     http_status = 401
 
 
 class ProviderAway(RagError):
-    """The login provider cannot be reached; who is logged in stays so."""
+    """The login provider cannot be reached; logged-in callers stay logged in."""
 
     http_status = 503
 
 
 class SourceAway(RagError):
-    """Where documents come from cannot be seen whole now: nothing is taken for removed."""
+    """A source of documents cannot be listed completely now, so no document is removed."""
 
     http_status = 502
 
@@ -108,7 +108,7 @@ class SetupError(RagError):
 
 
 class IndexAway(SetupError):
-    """The vector index cannot be reached now; words find passages meanwhile."""
+    """The vector index cannot be reached now; meanwhile passages are found by words."""
 
     http_status = 503
 
@@ -122,20 +122,20 @@ class IndexMismatch(SetupError):
 
 
 class Busy(RagError):
-    """Others are before this; nothing was begun, and the same request is welcome in seconds."""
+    """Other requests are first and nothing was begun; the request may be repeated in seconds."""
 
     http_status = 503
     retry_seconds = 5
 
 
 class ClientGone(RagError):
-    """Whoever asked has gone: nobody reads this, and nothing more is done."""
+    """The client has left: nobody reads the answer, and the work ends."""
 
     http_status = 503
 
 
 class StorageFailed(RagError):
-    """The disk is full or can only be read; what is stored is whole, what was asked is not kept."""
+    """The disk is full or read-only; stored data is intact, the request's is not stored."""
 
     http_status = 507
 
@@ -161,4 +161,4 @@ class ModelInterrupted(ModelError):
 
 
 class UnreadableReply(ModelError):
-    """The model answered in a form that we did not ask for."""
+    """The model answered in a form that was not asked for."""

@@ -1,4 +1,4 @@
-"""settings.json and GROUNDNOTE_ variables, validated once, as frozen values.
+"""The settings: settings.json and GROUNDNOTE_ variables, validated once, as frozen values.
 
 Variables win over the file, the file over the defaults. `GROUNDNOTE_LLM__MODEL` sets `llm.model`.
 `CONTEXT_MESSAGE_PAIRS`, `HOST` and `PORT` are honoured too. Empty text sets nothing.
@@ -49,7 +49,7 @@ class _EmptyIsUnset(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_empty(cls, values: Any) -> Any:
-        """A variable that a script passes on is often empty: that names no model and no folder."""
+        """Drop empty values: a script often passes on an empty variable, which sets nothing."""
         if not isinstance(values, Mapping):
             return values
         return {key: value for key, value in values.items() if value != ""}
@@ -57,12 +57,12 @@ class _EmptyIsUnset(BaseModel):
 
 class _SettingsSection(_EmptyIsUnset):
     model_config = ConfigDict(frozen=True, extra="forbid")
-    removed: ClassVar[Mapping[str, str]] = {}  # settings of before, and why they do nothing now
+    removed: ClassVar[Mapping[str, str]] = {}  # removed settings, and why they do nothing now
 
     @model_validator(mode="before")
     @classmethod
     def _without_removed(cls, values: Any) -> Any:
-        """An older file still starts the server; what does nothing any more is named."""
+        """Drop settings that do nothing any more, with a warning: older files still work."""
         if not isinstance(values, Mapping):
             return values
         for key in cls.removed.keys() & values.keys():
@@ -79,17 +79,19 @@ class LlmSettings(_SettingsSection):
     api_key_env: str = "OPENAI_API_KEY"
     temperature: float = Field(0.2, ge=0, le=2)
     timeout_seconds: float = Field(ANSWER.seconds, gt=0)
-    answer_seconds: float = Field(600, gt=0)  # that an answer may take in all
+    answer_seconds: float = Field(600, gt=0)  # for a whole answer
     max_retries: int = Field(2, ge=0, le=10)
-    max_tokens: int | None = Field(None, ge=50)  # of one answer at most; it follows the window
-    context_window: int | None = Field(None, ge=512)  # at most so much, whatever the server says
+    max_tokens: int | None = Field(None, ge=50)  # of one answer; None: by the window
+    context_window: int | None = Field(None, ge=512)  # upper limit, whatever the server says
     reasoning: Literal["off", "low", "medium", "high"] | None = None
     extra_body: dict[str, Any] = Field(default_factory=dict)  # sent with every request
     tools: bool = True
-    written_calls: bool = True  # read those that a model writes as text, too
-    calls_at_once: int = Field(32, ge=1)  # of a server; of one owner among several an eighth
+    written_calls: bool = True  # also read calls that a model writes as text
+    calls_at_once: int = Field(
+        32, ge=1
+    )  # to one server; at most an eighth for one of several owners
 
-    _api_key: SecretStr | None = PrivateAttr(None)  # of a model that was connected in the browser
+    _api_key: SecretStr | None = PrivateAttr(None)  # of a model connected in the browser
 
     @property
     def is_configured(self) -> bool:
@@ -97,21 +99,21 @@ class LlmSettings(_SettingsSection):
 
     @property
     def api_key(self) -> str | None:
-        """What the server is sent; None where it asks for none."""
+        """The key sent to the server; None where it needs none."""
         if self._api_key is not None:
             return self._api_key.get_secret_value() or None
         return os.environ.get(self.api_key_env)
 
     @property
     def pickable(self) -> tuple[str, ...]:
-        """What somebody may pick for a conversation, the usual one first; none without others."""
+        """The models that may be picked, the default one first; () if there is no other."""
         others = [name for name in dict.fromkeys(self.choices) if name != self.model]
         return (self.model, *others) if self.model is not None and others else ()
 
     def connected(
         self, base_url: str, model: str, api_key: str, choices: tuple[str, ...] = ()
     ) -> "LlmSettings":
-        """These settings with another server, model and key; an empty key is none."""
+        """Return these settings with another server, model and key ("" is none)."""
         other = self.model_copy(update={"base_url": base_url, "model": model, "choices": choices})
         other._api_key = SecretStr(api_key)
         return other
@@ -130,12 +132,12 @@ class EmbeddingSettings(_SettingsSection):
 
     @property
     def is_packaged(self) -> bool:
-        """Whether it is the one that comes along, which knows English only."""
+        """Whether it is the packaged model, which knows English only."""
         return self.model is None and self.base_url is None
 
 
 class ChecksSettings(_SettingsSection):
-    """Who judges statements that words leave open."""
+    """The judge of statements that words leave open."""
 
     model: str = "auto"  # the language model of answers, if there is one; "off"; or another's name
     nli_model: HomePath | None = None  # a cross-encoder on disk, asked instead of a language model
@@ -143,11 +145,11 @@ class ChecksSettings(_SettingsSection):
 
 
 class RetrievalSettings(_SettingsSection):
-    """How sources are found."""
+    """How passages are searched."""
 
     limit: int = Field(8, ge=1, le=50)
     rerank_model: str | None = None
-    vectors: Literal["chroma", "postgresql"] = "chroma"  # the other: with pgvector
+    vectors: Literal["chroma", "postgresql"] = "chroma"  # "postgresql" uses pgvector
     chroma_url: str | None = None
     chroma_collection: str = Field(
         "groundnote", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{1,60}[A-Za-z0-9]$"
@@ -160,7 +162,7 @@ class RetrievalSettings(_SettingsSection):
 
 
 class ContextSettings(_SettingsSection):
-    """What the model sees of a conversation."""
+    """What the model sees of a session."""
 
     compression_strategy: Literal["smart", "sliding_window"] = "smart"
     recent_message_count: int = Field(10, ge=0, le=1000)
@@ -188,7 +190,7 @@ class SummarizationSettings(_SettingsSection):
 
 
 class FollowUpSettings(_SettingsSection):
-    """How questions that lean on the conversation are resolved."""
+    """How follow-up questions are resolved."""
 
     removed = {"cue_words": "what a search finds says whether a question goes on, no words do."}
     enabled: bool = True
@@ -198,7 +200,7 @@ class FollowUpSettings(_SettingsSection):
 
 
 class SessionSettings(_SettingsSection):
-    """Where conversations are kept, and how long."""
+    """Where sessions are stored, and how long."""
 
     database_url: str | None = None
     ttl_hours: float | None = Field(None, gt=0)
@@ -206,7 +208,7 @@ class SessionSettings(_SettingsSection):
 
 
 class DocumentSettings(_SettingsSection):
-    """What is read."""
+    """Which files are read, and how."""
 
     max_file_mb: float = Field(50, gt=0)
     max_pages: int = Field(5000, ge=1)
@@ -227,21 +229,21 @@ class TableSettings(_SettingsSection):
 
 
 class SourceSettings(_SettingsSection):
-    """What collections are kept in step with."""
+    """The sources that collections may be kept in step with."""
 
-    folders: tuple[HomePath, ...] = ()  # below these, who manages a collection may add folders
-    stores: tuple[str, ...] = ()  # with these, addresses begin that such a one may add
-    kinds: tuple[str, ...] = ()  # of installed packages, whose addresses such a one may add
-    private_hosts: tuple[str, ...] = ()  # of this network, that may be asked
+    folders: tuple[HomePath, ...] = ()  # managers of a collection may add folders below these
+    stores: tuple[str, ...] = ()  # managers may add addresses that begin with these
+    kinds: tuple[str, ...] = ()  # kinds of installed packages that managers may add
+    private_hosts: tuple[str, ...] = ()  # hosts of the private network that may be read
     passwords: dict[str, SecretStr] = Field(default_factory=dict)  # by the names in addresses
-    grace_days: float = Field(30, ge=0)  # in which removed documents can be had back
-    most_removed: int = Field(50, ge=0)  # at once, without a yes
+    grace_days: float = Field(30, ge=0)  # for which removed documents can be restored
+    most_removed: int = Field(50, ge=0)  # at once without confirmation
     most_removed_share: float = Field(0.2, ge=0, le=1)
     most_files: int = Field(20_000, ge=1)  # of one source
 
 
 class WebSettings(_SettingsSection):
-    """The server."""
+    """The server and its addresses."""
 
     host: str = "127.0.0.1"
     port: int = Field(8000, ge=0, le=65535)
@@ -251,31 +253,33 @@ class WebSettings(_SettingsSection):
     max_question_chars: int = Field(20_000, ge=100)
     rate_limit: str | None = None
     rate_limit_storage: str = "memory://"
-    allowed_hosts: tuple[str, ...] = ()  # named where others than this machine reach it
-    # The address at which people open the library, for links in answers; else as it was called.
+    allowed_hosts: tuple[str, ...] = ()  # required if other machines reach the server
+    # Where people open the library, for links in answers; None: the host of the request.
     public_url: str | None = Field(None, pattern=r"^https?://[^/\s]+(/[^\s?#]*)?$")
-    allowed_origins: tuple[str, ...] = ()  # of apps that call /v1 with a token from a browser
+    allowed_origins: tuple[str, ...] = ()  # of browser apps that call /v1 with a token
     link_keys: tuple[SecretStr, ...] = ()  # sign links to single sources; the first signs
-    link_hours: float = Field(168, gt=0)  # that such a link opens
-    metrics_token: SecretStr | None = None  # without one, only this machine is told figures
+    link_hours: float = Field(168, gt=0)  # for which such a link is valid
+    metrics_token: SecretStr | None = None  # without it, only this machine may read the metrics
 
 
 class OidcSettings(_SettingsSection):
-    """An OpenID Connect provider where callers log in, and what is taken from what it says."""
+    """The OpenID Connect provider where callers log in, and the claims that are used."""
 
     discovery_url: str  # ends with /.well-known/openid-configuration
     client_id: str
     client_secret: SecretStr | None = None
-    callback_url: str | None = None  # as the provider knows it, where a proxy stands before us
+    callback_url: str | None = (
+        None  # as registered with the provider, if a proxy changes the address
+    )
     scope: str = "openid email profile"
     owner_claim: str = "email"
     groups_claim: str = "groups"
-    allowed: tuple[str, ...] = ()  # owners, group:…, @domain; without any: whom the provider knows
+    allowed: tuple[str, ...] = ()  # owners, group:…, @domain; (): all users of the provider
     login_hours: float = Field(12, gt=0)
 
 
 class AuthSettings(_SettingsSection):
-    """Who a caller is."""
+    """How callers are identified, and who manages."""
 
     mode: Literal["single", "tokens", "proxy", "oidc"] = "single"
     tokens: dict[str, str] = Field(default_factory=dict)
@@ -289,14 +293,15 @@ class AuthSettings(_SettingsSection):
 
     @property
     def believed_proxies(self) -> tuple[str, ...]:
-        """Those named; this machine alone where the mode says that one stands there."""
+        """The named proxies; by default this machine if `mode` is "proxy", else none."""
         is_named = self.mode == "proxy" or "trusted_proxies" in self.model_fields_set
         return self.trusted_proxies if is_named else ()
 
     def counts_as(self, owner: str, groups: Iterable[str] = ()) -> frozenset[str]:
-        """An owner and its groups, as members of collections are named.
+        """Return an owner and its groups, as members of collections are named.
 
-        `groups` are those that a login provider names; groups of the settings may hold them, too.
+        `groups` are those that a login provider names; groups of the settings may contain them,
+        too.
         """
         names = {owner, *(f"{GROUP}{group}" for group in groups)}
         memberships = (
@@ -306,14 +311,14 @@ class AuthSettings(_SettingsSection):
 
 
 class JobSettings(_SettingsSection):
-    """Background work."""
+    """Background jobs."""
 
     url: str | None = None
-    workers: int = Field(2, ge=0, le=64)  # threads of a process; 0: others do the jobs
+    workers: int = Field(2, ge=0, le=64)  # threads of a process; 0: other processes do the jobs
 
 
 class Settings(BaseSettings, _EmptyIsUnset):
-    """Everything that can be set, with its default."""
+    """All settings, with their defaults."""
 
     model_config = SettingsConfigDict(
         frozen=True,
@@ -352,12 +357,15 @@ class Settings(BaseSettings, _EmptyIsUnset):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return env_settings, init_settings  # the file's values come in as arguments
+        return env_settings, init_settings  # the file's values are passed as arguments
 
 
 def settings_file(named: str | Path | None = None) -> Path | None:
-    """The file to read: the one named, else GROUNDNOTE_SETTINGS, else settings.json here or at
-    the top level of the project, else none."""
+    """Return the path of the settings file, or None.
+
+    It is the named one, else GROUNDNOTE_SETTINGS, else settings.json in the current folder or at
+    the top level of the project.
+    """
     chosen = named or os.environ.get(FILE_VARIABLE)
     if chosen:
         return Path(chosen).expanduser()
@@ -415,7 +423,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def _once_each(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
-    """An object of the file; of a key that stands twice, one value would be lost in silence."""
+    """Return an object of the file; refuse a key that stands twice, one of which would be lost."""
     values = dict(pairs)
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
@@ -425,7 +433,7 @@ def _once_each(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
 
 
 def _from_plain_variables(environ: Mapping[str, str]) -> dict[str, Any]:
-    """HOST, PORT and CONTEXT_MESSAGE_PAIRS, unless the long name is set as well."""
+    """Read HOST, PORT and CONTEXT_MESSAGE_PAIRS, unless the long name is set as well."""
     values: dict[str, Any] = {}
     for variable, section, key in (("HOST", "web", "host"), ("PORT", "web", "port")):
         if environ.get(variable) and not environ.get(f"{PREFIX}{section}{NESTED}{key}".upper()):
@@ -441,8 +449,11 @@ def _from_plain_variables(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _refuse_unknown_sections(environ: Mapping[str, str]) -> None:
-    """Unknown keys of a section are refused with the others. Names without `__` may be anybody's:
-    Kubernetes makes some for each service."""
+    """Refuse variables of unknown sections.
+
+    Unknown keys of a section are refused with the others. Names without `__` may be foreign:
+    Kubernetes creates some for each service.
+    """
     for variable in environ:
         section, nested, _ = variable.lower().removeprefix(PREFIX.lower()).partition(NESTED)
         is_ours = variable.upper().startswith(PREFIX) and nested
@@ -452,7 +463,7 @@ def _refuse_unknown_sections(environ: Mapping[str, str]) -> None:
 
 
 def _check_single_underscores(environ: Mapping[str, str]) -> None:
-    """A variable that was meant to set something and does not is refused, or at least named."""
+    """Refuse, or at least log, a variable that was meant to set something and does not."""
     for variable, value in environ.items():
         name = variable.upper()
         is_ours = name in _OTHER_VARIABLES or name.startswith(_OF_TESTS)
@@ -473,7 +484,7 @@ _OTHER_VARIABLES = (FILE_VARIABLE, f"{PREFIX}TOKEN", f"{PREFIX}DATA_DIR", f"{PRE
 
 
 def _setting_meant(name: str) -> str:
-    """`LLM__MODEL` of `llm_model`; "" where that is no setting."""
+    """Return `LLM__MODEL` for `llm_model`; "" if that is no setting."""
     for section, field in Settings.model_fields.items():
         key = name.removeprefix(f"{section}_")
         kind = field.annotation
@@ -484,7 +495,7 @@ def _setting_meant(name: str) -> str:
 
 
 def _merge_sections(values: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Section by section, key by key."""
+    """Merge section by section, key by key; `over` wins."""
     merged = dict(values)
     for key, value in over.items():
         both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
@@ -505,7 +516,10 @@ def _explain(error: ValidationError, path: Path | None) -> str:
 
 
 def _explain_variable(error: SettingsError, environ: Mapping[str, str]) -> str:
-    """For what is not even JSON where JSON is expected; the error tells only the section."""
+    """Explain a variable that is not JSON where JSON is expected.
+
+    The error names only its section.
+    """
     section = next((name for name in Settings.model_fields if f'"{name}"' in str(error)), "")
     begins = f"{PREFIX}{section}".upper()
     names = sorted(name for name in environ if name.upper().startswith(begins))

@@ -1,4 +1,4 @@
-"""Count tokens without network."""
+"""Counts tokens without network access."""
 
 import re
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ _BLOCK_CHARACTERS = 50_000
 
 
 def count_tokens(text: str) -> int:
-    """Tokens of a text in the encoding we bring along, for whoever has no model's own counter."""
+    """Return the tokens of a text in the packaged encoding, for models without a counter."""
     return count_with(encoding_named(ENCODING), text)
 
 
 def count_with(encoding: "Encoding | None", text: str) -> int:
-    """Tokens of any string; by its characters if there is no encoding.
+    """Return the tokens of any string; estimated by its characters without an encoding.
 
     Special tokens count as ordinary characters.
     """
@@ -36,20 +36,20 @@ def count_with(encoding: "Encoding | None", text: str) -> int:
 
 
 def estimate_tokens(text: str) -> int:
-    """Four characters a token, rounded up: the fallback without tiktoken."""
+    """Return four characters a token, rounded up: the fallback without tiktoken."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
 @cache
 def encoding_named(name: str) -> "Encoding | None":
-    """An encoding, or None where its package or its file is missing."""
+    """Return an encoding, or None if its package or its file is missing."""
     try:
         import tiktoken
 
         encoding = tiktoken.get_encoding(name)
     except (ImportError, ValueError, OSError):  # ValueError: tiktoken knows no such encoding
         return None
-    # Only copies would be made of it, which go by name: 15 MB.
+    # Only copying would need it, and copies are made by name: saves 15 MB.
     getattr(encoding, "_mergeable_ranks", {}).clear()
     return encoding
 

@@ -132,7 +132,7 @@ FROZEN = {
     "DocumentSourceModel.every": "the API",
     "Expectations.within_tokens": "scripted conversations",
     "FigureStatus.FOUND": "the API",
-    "FoundMessages.found": "the API, which is made of its fields",
+    "MessageMatches.found": "the API, which is made of its fields",
     "FoundMessagesModel.found": "the API",
     "Manifest.noted_at": "the list of a data folder's files",
     "Message.known_sources": "stored with each question",

@@ -19,7 +19,7 @@ from benchmarks.cards.searching import Found, KnownTexts, searched
 from benchmarks.cards.sets import sets_of
 from benchmarks.corpora import data_option, packaged
 from rag.chat.card import card_of
-from rag.records import ShownPassage, Source
+from rag.records import QuotedPassage, Source
 from rag.records.answers import OPEN
 
 MEASURED = (
@@ -60,7 +60,7 @@ def _answers(found: Found, sources: Iterable[Source]) -> bool:
     return any(found.wanted.is_shown_by(each.passage, each.document_name) for each in sources)
 
 
-def _is_marked(found: Found, passage: ShownPassage) -> bool | None:
+def _is_marked(found: Found, passage: QuotedPassage) -> bool | None:
     if not found.wanted.words:
         return None
     marked = " ".join(passage.text[start:end] for start, end in passage.marked)

@@ -1,1 +1,1 @@
-"""The trimmer and the library inside other frameworks; each module needs its framework alone."""
+"""The trimmer and the library inside other frameworks; each module needs only its framework."""

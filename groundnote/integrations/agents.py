@@ -13,7 +13,7 @@ from rag import HistoryTrimmer
 
 
 def trimmed_by(trimmer: HistoryTrimmer) -> Callable[[CallModelData[Any]], ModelInputData]:
-    """The filter; sessions and results of the SDK keep everything."""
+    """Return the filter; sessions and results of the SDK keep all messages."""
 
     def trimmed(data: CallModelData[Any]) -> ModelInputData:
         items = cast("list[dict[str, Any]]", data.model_data.input)
@@ -35,7 +35,7 @@ def _is_question(item: dict[str, Any]) -> bool:
 
 
 def _plain(item: dict[str, Any]) -> dict[str, Any]:
-    """A message of the chat protocol; calls of tools are told as what they were."""
+    """Return a message of the chat protocol; calls of tools become text."""
     if item.get("role"):
         content = item.get("content")
         if isinstance(content, list):

@@ -13,7 +13,7 @@ from rag import HistoryTrimmer
 
 
 class TrimmedContext(ChatCompletionContext):
-    """Keeps everything that was said; gives what fits."""
+    """Keeps all messages; returns those that fit."""
 
     def __init__(
         self, trimmer: HistoryTrimmer, initial_messages: list[LLMMessage] | None = None
@@ -32,7 +32,7 @@ class TrimmedContext(ChatCompletionContext):
 
 
 def _plain(message: LLMMessage) -> dict[str, Any]:
-    """A message of the chat protocol; calls of tools and their results say nothing there."""
+    """Return a message of the chat protocol; calls of tools and their results become empty."""
     roles = {SystemMessage: "system", UserMessage: "user", AssistantMessage: "assistant"}
     said = message.content if isinstance(message.content, str) else ""
     return {"role": roles.get(type(message), "tool"), "content": said}

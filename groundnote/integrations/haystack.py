@@ -12,7 +12,7 @@ from rag import HistoryTrimmer
 
 @component
 class TrimHistory:
-    """Takes all messages, gives those that fit."""
+    """Takes all messages, returns those that fit."""
 
     def __init__(self, trimmer: HistoryTrimmer) -> None:
         self._trimmer = trimmer

@@ -21,12 +21,12 @@ from langchain_core.retrievers import BaseRetriever
 from groundnote.integrations.turns import trimmed_turns
 from rag import HistoryTrimmer
 
-if TYPE_CHECKING:  # whoever has a library has loaded it
+if TYPE_CHECKING:  # a caller with a library has loaded it
     from groundnote.library import Library
 
 
 class TrimHistory(AgentMiddleware[Any, Any, Any]):
-    """Each call of the model is sent a history that fits; the state of the agent keeps all."""
+    """Sends the model a history that fits; the state of the agent keeps all messages."""
 
     def __init__(self, trimmer: HistoryTrimmer) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class TrimHistory(AgentMiddleware[Any, Any, Any]):
 
 
 class LibraryRetriever(BaseRetriever):
-    """Passages of a Groundnote library."""
+    """Retrieves passages of a Groundnote library."""
 
     library: Any  # a groundnote.Library
     limit: int = 8

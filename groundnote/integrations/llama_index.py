@@ -14,30 +14,30 @@ from pydantic import Field, PrivateAttr
 from groundnote.integrations.turns import trimmed_turns
 from rag import HistoryTrimmer
 
-if TYPE_CHECKING:  # whoever has a library has loaded it
+if TYPE_CHECKING:  # a caller with a library has loaded it
     from groundnote.library import Library
 
 
 class TrimmedMemory(BaseMemory):
-    """Keeps everything that was said; gives what fits."""
+    """Keeps all messages; returns those that fit."""
 
     said: list[ChatMessage] = Field(default_factory=list)
     _trimmer: HistoryTrimmer = PrivateAttr(default_factory=HistoryTrimmer)
 
     @classmethod
     def of(cls, trimmer: HistoryTrimmer) -> Self:
-        """With a trimmer of one's own."""
+        """Create a memory with this trimmer."""
         memory = cls()
         memory._trimmer = trimmer
         return memory
 
     @classmethod
     def from_defaults(cls, **options: Any) -> Self:
-        """With a trimmer of these options."""
+        """Create a memory with a trimmer of these options."""
         return cls.of(HistoryTrimmer(**options))
 
     def get(self, input: str | None = None, **options: Any) -> list[ChatMessage]:
-        """The history to send; `input` is the question that is about to be asked."""
+        """Return the history to send; `input` is the next question."""
         asked = [ChatMessage(role="user", content=input)] if input else []
         told = trimmed_turns(
             self._trimmer,
@@ -62,7 +62,7 @@ class TrimmedMemory(BaseMemory):
 
 
 class LibraryRetriever(BaseRetriever):
-    """Passages of a Groundnote library."""
+    """Retrieves passages of a Groundnote library."""
 
     def __init__(self, library: "Library", *, limit: int = 8) -> None:
         super().__init__()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class TrimHistory(AbstractCapability[Any]):
-    """Each request is sent a history that fits; the run's own messages stay whole."""
+    """Sends each request a history that fits; the run keeps all its messages."""
 
     trimmer: HistoryTrimmer
 
@@ -44,11 +44,11 @@ class TrimHistory(AbstractCapability[Any]):
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
-        return None  # a trimmer is no value that a file could hold
+        return None  # a trimmer cannot be written to a file
 
 
 def _alone(message: ModelMessage) -> list[ModelMessage]:
-    """The system's words and the user's stand in one request; they are two messages."""
+    """Split a request with instructions and the user's text into two messages."""
     if not isinstance(message, ModelRequest):
         return [message]
     rules = [part for part in message.parts if isinstance(part, SystemPromptPart)]

@@ -1,4 +1,4 @@
-"""What all frameworks share: their messages go through the trimmer and come back as theirs."""
+"""The trimming that all frameworks share: convert messages, trim, convert back."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -16,9 +16,9 @@ def trimmed_turns(
     plain: Callable[[Message], dict[str, Any]],
     back: Callable[[dict[str, Any]], Message],
 ) -> list[Message]:
-    """The messages to send: as they were where they fit.
+    """Return the messages to send, unchanged if they fit.
 
-    What follows the newest question (tools that are being called for it) stays as it is.
+    Messages after the newest question (calls of tools for it) stay unchanged.
     """
     asked = [place for place, message in enumerate(messages) if is_question(message)]
     end = asked[-1] + 1 if asked else len(messages)

@@ -15,7 +15,7 @@ from rag.chat.card import (
     set_aside,
     unchecked,
 )
-from rag.chat.context import PreparedContext, QuestionSources, ShownSources
+from rag.chat.context import ContextSources, PreparedContext, QuestionSources
 from rag.chat.decision import decide, weakness
 from rag.chat.draft import Draft, RegisteredNumbers, composed, cut_at_stop, through_gate
 from rag.chat.evidence import COMPUTED, EvidenceReader
@@ -189,7 +189,7 @@ class Answering:
             offers=draft.offers,
         )
 
-    def worth_showing(self, evidence: "QuestionSources") -> ShownSources:
+    def worth_showing(self, evidence: "QuestionSources") -> ContextSources:
         """The sources that the writer gets: a card shows what it wants of them, a model all."""
         return evidence.all() if self._fallback is None else evidence.to_the_point()
 
@@ -415,13 +415,14 @@ def _refuse_to_embed(texts: Sequence[str]) -> Matrix:
 def _texts_of_user(session: SessionTranscript, draft: "Draft") -> Iterator[str]:
     """The question, as it was resolved and as it was asked, and the questions just before it.
 
-    They are read when a figure stands in no source.
+    They are read when a figure stands in no source, and where there are others than this question.
     """
-    if draft.resolution:
-        yield draft.resolution.query
-    yield from (
-        message.content for message in session.recent(USER_LOOKED_AT) if message.role == Role.USER
-    )
+    resolution = draft.resolution
+    if resolution:
+        yield resolution.query
+    if draft.answer.index > 1 or resolution is None or resolution.method != "unchanged":
+        messages = session.recent(USER_LOOKED_AT)
+        yield from (message.content for message in messages if message.role == Role.USER)
 
 
 def _leaves_open(citations: Sequence[Citation]) -> bool:

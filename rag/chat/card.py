@@ -41,10 +41,10 @@ from rag.records import (
     MissingIdentifier,
     Notice,
     NoticeKind,
+    QuotedPassage,
     Readable,
     Role,
     SetAside,
-    ShownPassage,
     Source,
     ToolCall,
     Verdict,
@@ -263,7 +263,7 @@ def cited(text: str, number: int) -> str:
     return f"{text[: end.start()]} [{number}]{end[0]}"
 
 
-def _quoted(passage: ShownPassage) -> str:
+def _quoted(passage: QuotedPassage) -> str:
     """The passage as a quotation; what is marked carries its number."""
     text, number = passage.text, passage.number
     for start, end in sorted(passage.marked, reverse=True):
@@ -282,7 +282,7 @@ def _marked(unit: str, number: int) -> str:
     return cited(unit, number)
 
 
-def _short(passage: ShownPassage) -> str:
+def _short(passage: QuotedPassage) -> str:
     words = _as_markdown(gist(passage)).split()
     if len(words) <= LONGEST_KEY:
         return cited(" ".join(words), passage.number)
@@ -291,7 +291,7 @@ def _short(passage: ShownPassage) -> str:
     return f"{beginning}{closed} … [{passage.number}]"
 
 
-def gist(passage: ShownPassage) -> str:
+def gist(passage: QuotedPassage) -> str:
     """A passage in one line: rows, entries and code without their signs."""
     lines = (line.strip() for line in passage.text.splitlines())
     return " ".join(_line_as_prose(line) for line in lines if not _RULE.fullmatch(line)).strip("; ")
@@ -371,8 +371,8 @@ def _without_names(question: str, lexicon: Sequence[str]) -> str:
 
 
 def _once(
-    passages: Sequence[ShownPassage], sources: Sequence[Source], lead: Lead
-) -> Iterator[ShownPassage]:
+    passages: Sequence[QuotedPassage], sources: Sequence[Source], lead: Lead
+) -> Iterator[QuotedPassage]:
     """Without the table that a cell was looked up in: its other columns say nothing more of it."""
     claim = lead.evidence[0].source if len(lead.evidence) == 1 else None
     rows = _rows(claim.passage)[1:] if claim and is_looked_up(claim) else []
@@ -416,10 +416,10 @@ def _relevance(request: WriteRequest, sources: Sequence[Source]) -> float:
     return max(request.relevance.get(source.number, UNKNOWN_RELEVANCE) for source in sources)
 
 
-def _passage_of(source: Source, text: str, marked: MarkedSpans = ()) -> ShownPassage:
+def _passage_of(source: Source, text: str, marked: MarkedSpans = ()) -> QuotedPassage:
     titles = dict.fromkeys((source.document_title, *source.heading_path))
     heading = " › ".join(filter(None, titles))
-    return ShownPassage(source.number, neutralise(heading), text, marked)
+    return QuotedPassage(source.number, neutralise(heading), text, marked)
 
 
 class CardWriter:

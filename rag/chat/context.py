@@ -87,7 +87,7 @@ class PreparedContext:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownSources:
+class ContextSources:
     """What the writer is shown of what was found."""
 
     sources: Sequence[Source] = ()
@@ -110,7 +110,7 @@ class QuestionSources:
         """Whether something was found that answers, as it seems."""
         return max(self.relevance.values(), default=0.0) >= SURE
 
-    def to_the_point(self) -> ShownSources:
+    def to_the_point(self) -> ContextSources:
         """The first of them, and those that are not far less likely to answer than the best."""
         sources = tuple(
             source
@@ -120,10 +120,10 @@ class QuestionSources:
         likely = [n for n, source in enumerate(sources, 1) if self._is_near(source, HARDLY_LIKELY)]
         return replace(self.all(), sources=sources, whole=max(likely, default=1))
 
-    def all(self) -> ShownSources:
+    def all(self) -> ContextSources:
         """All of them, with what stands around them."""
         resolved = self.resolution.query if self.resolution.is_followup else ""
-        return ShownSources(self.sources, resolved=resolved, is_sure=self.is_sure)
+        return ContextSources(self.sources, resolved=resolved, is_sure=self.is_sure)
 
     def _is_near(self, source: Source, times: float) -> bool:
         """Whether the odds of the best to answer are at most so many times those of this one."""
@@ -176,7 +176,7 @@ JOINED_TOKENS = 8  # that texts counted one by one may take more together
 SOURCE_SHARE = 0.5  # of what is left for sources and history together
 RECALL_SHARE = 0.15  # of it: what sources leave to recall, once something is left out
 TOOL_SHARE = 0.45  # of the input: where describing tools takes more, none are offered
-AT_ONCE_SECONDS = 3.0  # of processor time, for a summary that a turn waits for
+SUMMARY_SECONDS = 3.0  # of processor time, for a summary that a turn waits for
 RESULTS_SHARE, FREE_SHARE = 0.2, 0.05  # of the input: for results of tools, and free of it at most
 LEAST_RESULTS = 140  # tokens that are left in small windows
 FRAME_MESSAGES = 2  # of a context: the rules, and the question
@@ -237,7 +237,7 @@ class ContextBuilder:
         self,
         session: SessionHandle,
         turn: OpenTurn,
-        shown: ShownSources,
+        shown: ContextSources,
         state: State | None = None,
         *,
         most_pairs: int | None = None,
@@ -324,7 +324,7 @@ class ContextBuilder:
         if self._history_tokens(state) <= room.budget:
             return state, ()
         try:
-            with limited(part_of_it(AT_ONCE_SECONDS)):
+            with limited(part_of_it(SUMMARY_SECONDS)):
                 summary = self._compacted(session, room, at_once=True, force=False)
         except OverBudget:  # a very long past: what fits is sent, the background reads all of it
             self._later(session)

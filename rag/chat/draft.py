@@ -299,10 +299,7 @@ class ModelWriter:
     def __init__(self, model: ChatModel, *, temperature: float | None = None) -> None:
         self._model = model
         self._temperature = temperature
-
-    @property
-    def name(self) -> str:
-        return self._model.name
+        self.name = model.name
 
     def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
         replied = self._model.stream(

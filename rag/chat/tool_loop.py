@@ -4,7 +4,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, cast, get_args, get_type_hints
+from typing import Any, ClassVar, cast, get_args, get_type_hints
 
 from rag.citations.markers import neutralise
 from rag.errors import ModelInterrupted, RagError, UserError
@@ -85,10 +85,9 @@ def tool_spec(function: Tool) -> ToolSpec:
 
 
 class Toolbox:
-    """Tools by name. A call never raises on the model's account: the error is the result."""
+    """Methods by name. A call never raises on the model's account: the error is the result."""
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
-        self._tools = {tool.__name__: tool for tool in tools}
+    names: ClassVar[tuple[str, ...]] = ()
 
     def run(self, call: ToolCall) -> ToolResult:
         """Check a call's arguments and make it."""
@@ -99,10 +98,10 @@ class Toolbox:
             return ToolResult(f"Error: {error}", f"refused: {error}"[:300])
 
     def _tool_of(self, name: str) -> Tool:
-        if name not in self._tools:
-            names = ", ".join(self._tools)
+        if name not in self.names:
+            names = ", ".join(self.names)
             raise BadArguments(f"there is no tool {_clipped(name)}. Use one of: {names}.")
-        return self._tools[name]
+        return cast(Tool, getattr(self, name))
 
 
 def _arguments(tool: Tool, text: str) -> dict[str, Any]:
@@ -192,20 +191,18 @@ class Actions:
     query_tables: Callable[[SessionHandle, str], str]
 
 
-class SessionTools:
+class SessionTools(Toolbox):
     """The functions whose signatures the model is shown; every index is checked.
 
     Sources whose numbers are `shown` to the model already are not sent to it again.
     """
 
+    names = TOOLS
+
     def __init__(self, session: SessionHandle, actions: Actions, shown: Iterable[int] = ()) -> None:
         self._session = session
         self._actions = actions
         self._clipped = set(shown)
-
-    def toolbox(self) -> Toolbox:
-        """All of them."""
-        return Toolbox([getattr(self, name) for name in TOOLS])
 
     def search_documents(self, query: str, limit: int = 4, filters: str = "") -> ToolResult:
         """Search again in other words, where the sources do not answer.
@@ -428,7 +425,7 @@ class Conversation:
         for delta in self._writer.write(request):
             reply.calls += delta.tool_calls
             if delta.usage is not None:
-                self._usage = _added(before, delta.usage)
+                self._usage = _added(before, delta.usage) if before else delta.usage
                 yield ModelDelta(usage=self._usage)
             if delta.discard:
                 reply.text = ""
@@ -546,9 +543,7 @@ def _asking(reply: Reply) -> ChatMessage:
     return ChatMessage(Role.ASSISTANT, reply.text, tool_calls=tuple(calls))
 
 
-def _added(before: Usage | None, usage: Usage) -> Usage:
-    if before is None:
-        return usage
+def _added(before: Usage, usage: Usage) -> Usage:
     return Usage(
         before.prompt_tokens + usage.prompt_tokens,
         before.completion_tokens + usage.completion_tokens,
@@ -616,8 +611,8 @@ class ToolRoom:
             return
         limits = RoundLimits(input_tokens=self.budget(session).input_tokens, count=self.count)
         shown = [source.number for source in request.sources]
-        toolbox = SessionTools(session, self.actions, shown).toolbox()
-        yield from tool_rounds(writer, request, toolbox, limits=limits)
+        tools = SessionTools(session, self.actions, shown)
+        yield from tool_rounds(writer, request, tools, limits=limits)
 
 
 @dataclass(frozen=True, slots=True)

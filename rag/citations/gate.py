@@ -153,11 +153,11 @@ class MarkerGate:
 
     def feed(self, delta: str) -> str:
         """The next text to show; often shorter or longer than the delta."""
-        return self._rewriter.feed(self._ending.feed(self._foreign.feed(delta)))
+        return self._rewriter.feed(self._ending.feed(self._foreign.spell(delta)))
 
     def finish(self) -> str:
         """What was held back, when the stream has ended."""
-        rest = self._ending.feed(self._foreign.finish()) + self._ending.finish()
+        rest = self._ending.feed(self._foreign.spell("", is_end=True)) + self._ending.finish()
         return self._rewriter.feed(rest) + self._rewriter.finish()
 
     @property
@@ -206,13 +206,7 @@ class _Foreign:
     def __init__(self) -> None:
         self._rest = ""
 
-    def feed(self, text: str) -> str:
-        return self._spelled(text, is_end=False)
-
-    def finish(self) -> str:
-        return self._spelled("", is_end=True)
-
-    def _spelled(self, text: str, *, is_end: bool) -> str:
+    def spell(self, text: str, *, is_end: bool = False) -> str:
         text, position, done = self._rest + text, 0, []
         while match := FOREIGN.search(text, position, partial=not is_end):
             done.append(text[position : match.start()])

@@ -530,7 +530,7 @@ def attribute(text: str, sources: Mapping[int, Source]) -> AttributedText:
             compared = ComparedStatement(bare(text, statement), lead.strip(" #*:\n"))
             carrying = (number for number, source in texts.items() if carries(compared, source))
             placed += [(statement, number) for number in islice(carrying, 1)]
-    return _written(text, placed)
+    return _written(text, placed) if placed else AttributedText(text, ())
 
 
 def _written(text: str, placed: Sequence[tuple[Statement, int]]) -> AttributedText:

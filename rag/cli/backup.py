@@ -1,4 +1,4 @@
-"""`groundnote backup`, `restore`, `resume`, `originals` and `migrate`."""
+"""The commands `groundnote backup`, `restore`, `resume`, `originals` and `migrate`."""
 
 import json
 import os
@@ -157,7 +157,7 @@ def _vectors_elsewhere(settings: "Settings") -> int:
 
 
 def _check(target: str) -> None:
-    """Read every backup there. Exits with 1 where one is not whole."""
+    """Read every backup there. Exits with 1 if one is not complete."""
     from rag.errors import RagError
     from rag.operations.repository import opened_for_restore
 

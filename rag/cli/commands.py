@@ -1,4 +1,4 @@
-"""The command line: parse, call, present."""
+"""The command line: parse arguments, call the library, present results."""
 
 import gc
 import json
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # each is loaded by the commands that need it
     from rag.documents.collections import Collections
     from rag.settings import Settings
 
-LOADING = (100_000, 20, 20)  # new objects: hardly any of what is loaded at the start is garbage
+LOADING = (100_000, 20, 20)  # new objects; hardly any object loaded at the start is garbage
 OF_CLICK = (click.ClickException, click.exceptions.Exit, click.Abort)
 collection_option = click.option(
     "--collection", "collections", multiple=True, help="Ask only this one; may be given again."
@@ -30,7 +30,7 @@ collection_option = click.option(
 
 
 class Commands(click.Group):
-    """The outermost edge: an error is one message, never a traceback, and ends with status 1."""
+    """The outermost group: shows an error as one message without traceback, with status 1."""
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         with ERRORS.watching():
@@ -55,9 +55,9 @@ def main(context: click.Context, named: str | None) -> None:
     """Answers from your own documents, each statement with a numbered citation."""
     gc.set_threshold(*LOADING)
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    # Looking for some would read what each installed package says of itself.
+    # Looking for plugins would read the metadata of each installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    os.umask(0o077)  # what is written here is somebody's documents and conversations
+    os.umask(0o077)  # the files hold private documents and sessions
     from rag.settings import load_settings
 
     context.obj = load_settings(named)
@@ -334,7 +334,7 @@ def audit(settings: "Settings") -> None:
 
 
 def _console(*, stderr: bool = False, quiet: bool = False) -> "Console":
-    """Standard output for people; for programs it stays free, progress goes to the error output."""
+    """Return the console: standard output for people; with programs, progress goes to stderr."""
     from rich.console import Console
 
     return Console(stderr=stderr, quiet=quiet)

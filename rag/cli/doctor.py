@@ -1,4 +1,4 @@
-"""Check what Groundnote needs, one finding per thing."""
+"""The checks of `groundnote doctor`, one finding per part."""
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,15 +16,15 @@ from rag.wiring.listeners import running_server
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was looked at, and whether it is as it should be."""
+    """One part that was checked, and whether it is right."""
 
     subject: str
     is_ok: bool
-    detail: str  # what was found, and what to do where that is not right
+    detail: str  # the result, and what to do if it is not right
 
 
 def examine(settings: Settings) -> Iterator[Finding]:
-    """Everything, the cheap first, each as it is found; never raises because of what it finds."""
+    """Yield a finding for each part, cheap checks first; never raises because of a finding."""
     checks: tuple[tuple[str, Callable[[Settings], str]], ...] = (
         ("data folder", _data_folder),
         ("database", _database),
@@ -183,7 +183,7 @@ def _indexes(settings: Settings) -> str:
     if seen is not None and (differences := compare(open_database(settings), _Ids(seen))).is_whole:
         return str(differences)
     embedder = open_embedder(settings)
-    if settings.retrieval.vectors == "chroma":  # whatever the database says
+    if settings.retrieval.vectors == "chroma":  # even if the database has none
         with closing(open_chroma(settings, embedder)) as chroma:
             chroma.check()
     engine = open_database(settings)
@@ -203,7 +203,7 @@ def _indexes(settings: Settings) -> str:
 
 
 class _Ids:
-    """As an index that holds these."""
+    """Stands for an index that holds these ids."""
 
     def __init__(self, ids: set[str]) -> None:
         self._ids = ids
@@ -216,7 +216,7 @@ class _Ids:
 
 
 def _ids_in_file(settings: Settings) -> set[str] | None:
-    """What the embedded index holds, as far as that is known without loading it."""
+    """Return the ids in the embedded index, as far as known without loading it."""
     from rag.search.embedders.local import name_of
     from rag.search.index_lock import holding, ids_in_file
     from rag.wiring.components import index_folder
@@ -230,7 +230,7 @@ def _ids_in_file(settings: Settings) -> set[str] | None:
 
 
 def repair(settings: Settings) -> str:
-    """Make the indexes whole; says what there was to do. Raises SetupError beside a server."""
+    """Complete the indexes; return what was done. Raises SetupError if a server runs."""
     from rag.db.audit_trail import AuditTrail
     from rag.wiring.application import build
 
@@ -239,7 +239,7 @@ def repair(settings: Settings) -> str:
         raise SetupError(f"The server at {url} holds the index; it repairs it when it starts.")
     application = build(settings)
     try:
-        application.look_at_database()  # what a backup alone mends is left as it is
+        application.look_at_database()  # raises if only a backup helps
         aside = _damaged_vectors(settings)
         differences = str(application.repair(is_asked=True))
         AuditTrail(application.engine).add("index.repaired", differences)
@@ -249,7 +249,7 @@ def repair(settings: Settings) -> str:
 
 
 def _damaged_vectors(settings: Settings) -> Path | None:
-    """Where they lie now, out of the way of new ones; None where nothing is damaged."""
+    """Move damaged vectors aside and return where; None if nothing is damaged."""
     from rag.search.index_lock import holding, is_damaged
     from rag.wiring.components import index_folder
 

@@ -1,4 +1,4 @@
-"""`groundnote regress` and `groundnote eval`."""
+"""The work of `groundnote regress` and `groundnote eval`."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ WRONG_FILE, FAILED, FINE = 2, 1, 0  # exit codes
 
 @dataclass(frozen=True, slots=True)
 class ConversationChoice:
-    """Which conversations, and how often."""
+    """Which conversations are replayed, and how often."""
 
     paths: tuple[Path, ...]
     title_words: str = ""  # words of the file's name or title
@@ -30,7 +30,7 @@ class ConversationChoice:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles:
-    """What is written of a run beside what is shown."""
+    """The files that a run writes."""
 
     html: Path | None = None
     junit: Path | None = None
@@ -40,7 +40,7 @@ class WrittenFiles:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One conversation, and, if that is wanted, what it is without compaction."""
+    """One replay, and, if wanted, the same without compaction."""
 
     replay: Replay
     without: Replay | None = None
@@ -49,9 +49,9 @@ class Comparison:
 def regress(
     settings: Settings, wanted: ConversationChoice, options: ReplayOptions = AS_SET
 ) -> Iterator[Comparison]:
-    """Replay each conversation in a library of its own, which is thrown away.
+    """Replay each conversation in a library of its own, which is deleted.
 
-    Raises UserError where there is nothing to replay: untested is not passed.
+    Raises UserError if there is nothing to replay: untested is not passed.
     """
     library_settings = settings_for(settings, options)
     libraries = Libraries(library_settings)
@@ -77,7 +77,7 @@ def run(
     written: WrittenFiles,
     console: Console,
 ) -> tuple[int, str]:
-    """Replay, show and write; the exit code, and the JSON for programs."""
+    """Replay, show and write the results; return the exit code, and the JSON for programs."""
     earlier = report.read_report(written.compare) if written.compare else None
     outcomes = list(_show_outcomes(regress(settings, wanted, options), console))
     replays = [outcome.replay for outcome in outcomes]
@@ -96,7 +96,7 @@ def run(
 
 
 def _show_outcomes(outcomes: Iterator[Comparison], console: Console) -> Iterator[Comparison]:
-    """One after the other, as soon as each is done."""
+    """Show each outcome as soon as it is done."""
     status = console.status("replaying …")
     with status:
         for outcome in outcomes:
@@ -113,7 +113,7 @@ def _exit_code(replays: Sequence[Replay]) -> int:
 
 
 def evaluate(libraries: Libraries, questions: Path, documents: Path) -> Iterator[Graded]:
-    """Ask each question of a file in a fresh session over a library of these documents."""
+    """Ask each question of a file in a new session over a library of these documents."""
     question_set = read_questions(questions)
     with libraries.copied(documents) as data, libraries.opened(data) as application:
         for question in question_set:
@@ -127,11 +127,11 @@ def _is_named(path: Path, words: str) -> bool:
     try:
         return words.casefold() in path.read_text(encoding="utf-8")[:500].casefold()
     except (OSError, UnicodeDecodeError):
-        return True  # it is told of when it is read
+        return True  # reading it reports the error
 
 
 def _with_repeat(first: Replay, again: Replay, number: int) -> Replay:
-    """The first run, failed where another one gave something else."""
+    """Return the first run, as failed if another one had a different result."""
     if again.outcome == first.outcome:
         return first
     for one, other in zip(first.turns, again.turns, strict=False):

@@ -1,4 +1,4 @@
-"""`groundnote ingest` and `reindex`: here, or through the server that holds the index."""
+"""The work of `groundnote ingest` and `reindex`: here, or on the server that holds the index."""
 
 import hashlib
 import time
@@ -26,14 +26,14 @@ from rag.settings import Settings
 if TYPE_CHECKING:
     from rag.wiring.application import Application
 
-FILES_AHEAD = 8  # handed over before the first of them is waited for
+FILES_AHEAD = 8  # uploaded before the first of them has to be ready
 POLL_SECONDS = 0.3
 FILES_LISTED = 5
 
 
 @dataclass(slots=True)
 class IngestCounts:
-    """How an ingest ended, file by file."""
+    """The results of an ingest."""
 
     ingested: int = 0
     unchanged: int = 0
@@ -51,7 +51,7 @@ class IngestCounts:
 
 
 def was_ingested(settings: Settings, paths: Sequence[Path]) -> bool:
-    """Whether `ingest_paths` has come to its end for these paths before."""
+    """Return whether `ingest_paths` has completed for these paths before."""
     return _stamp(settings, paths).exists()
 
 
@@ -63,9 +63,9 @@ def ingest_paths(
     collection: str = "",
     is_served_next: bool = False,
 ) -> IngestCounts:
-    """Ingest files and folders with a progress bar, and tell how each file ended.
+    """Ingest files and folders with a progress bar, and report each file's end.
 
-    `is_served_next`: what the second model reads is left to the server that this process becomes.
+    With `is_served_next`, this process becomes a server, which embeds with the second model itself.
     """
     from rag.wiring.listeners import running_server
 
@@ -77,7 +77,7 @@ def ingest_paths(
     _follow(reports, counts, len(files), console)
     if url is None and not is_served_next:
         _read_for_other_languages(settings, console)
-    if files:  # what comes into an empty folder later was not read before
+    if files:  # files may be put into an empty folder later
         stamp = _stamp(settings, paths)
         stamp.parent.mkdir(parents=True, exist_ok=True)
         stamp.touch()
@@ -85,7 +85,7 @@ def ingest_paths(
 
 
 def reindex(settings: Settings, *, console: Console) -> None:
-    """Build the vector index anew; beside servers where vectors of two models have room."""
+    """Rebuild the vector index; beside servers if vectors of two models can be stored."""
     from rag.wiring.application import opened
 
     is_beside = settings.retrieval.vectors == "postgresql"
@@ -100,9 +100,9 @@ def reindex(settings: Settings, *, console: Console) -> None:
 
 
 def reread(settings: Settings, *, console: Console, whole: bool = False) -> IngestCounts:
-    """Read the kept files of what an older reader read anew; what was cited stays as it was.
+    """Read again the kept files that an older reader read; citations of them stay.
 
-    `whole`: of every document. What is refused now keeps the text that it has.
+    `whole`: of every document. A file that is refused now keeps its text.
     """
     counts = IngestCounts()
     with _library_without_server(settings, "reread") as application:
@@ -122,7 +122,7 @@ def reread(settings: Settings, *, console: Console, whole: bool = False) -> Inge
 def _follow(
     reports: Iterator[FileProgress], counts: IngestCounts, total: int, console: Console
 ) -> None:
-    """Tell how each file ends, and how many ended how."""
+    """Report how each file ends, and count the results."""
     with progress_bar(console) as bar:
         task = bar.add_task("reading", total=total)
         for report in reports:
@@ -138,7 +138,7 @@ def _follow(
 
 
 def _read_for_other_languages(settings: Settings, console: Console) -> None:
-    """Have the second model read what is new; what it has read is kept when it is stopped."""
+    """Embed new chunks with the second model; what is done is kept if stopped."""
     from rag.wiring.application import opened
 
     with opened(settings) as application, progress_bar(console) as bar:
@@ -164,7 +164,7 @@ def _read_for_other_languages(settings: Settings, console: Console) -> None:
 
 @contextmanager
 def _library_without_server(settings: Settings, command: str) -> Iterator["Application"]:
-    """The library, while no server holds its index."""
+    """Open the library, if no server holds its index."""
     from rag.wiring.application import opened
     from rag.wiring.listeners import running_server
 
@@ -200,7 +200,7 @@ def _over_there(
 
 
 class RemoteIngest:
-    """Hands files to a server, some ahead of the one that is waited for."""
+    """Uploads files to a server, some ahead of the one that it waits for."""
 
     def __init__(self, server: RemoteServer, collection: str, *, max_bytes: int) -> None:
         self._server = server
@@ -208,7 +208,7 @@ class RemoteIngest:
         self._max_bytes = max_bytes
 
     def ingest(self, files: Sequence[IncomingFile]) -> Iterator[FileProgress]:
-        """The reports that `Ingestion.ingest` would give."""
+        """Yield the reports that `Ingestion.ingest` would give."""
         hashes = self._server.content_hashes(self._collection)
         jobs: dict[str, str] = {}  # id → name
         for file in files:
@@ -222,7 +222,7 @@ class RemoteIngest:
         yield from self._ended(jobs, at_most=0)
 
     def _hand_over(self, file: IncomingFile, known_hash: str | None) -> str | FileProgress:
-        """The id of the file's job, or its end if there is none."""
+        """Return the id of the file's job, or its report if it has none."""
         try:
             content = file.read(self._max_bytes)
             if hashlib.sha256(content).hexdigest() == known_hash:
@@ -232,7 +232,7 @@ class RemoteIngest:
             return FileProgress(file.name, Stage.FAILED, reason=str(error))
 
     def _ended(self, jobs: dict[str, str], *, at_most: int) -> Iterator[FileProgress]:
-        """Wait until so few are left; what ended, and how far the others are."""
+        """Wait until at most `at_most` jobs are left; yield their reports."""
         while len(jobs) > at_most:
             for job_id, job in self._server.jobs(jobs).items():
                 report = _report(jobs[job_id], job)

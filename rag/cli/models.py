@@ -1,4 +1,4 @@
-"""`groundnote models`: get a model from a hub, try it, and use it."""
+"""The commands `groundnote models`: download a model from a hub, try it, and use it."""
 
 import json
 import os
@@ -22,8 +22,8 @@ SETTING = {
     "reranker": ("retrieval", "rerank_model"),
     "judge": ("checks", "nli_model"),
 }
-_FILES = (".json", ".txt", ".model", ".safetensors")  # of a model: no code, no other formats
-_WEIGHTS = "pytorch_model.bin"  # where it has no safer form
+_FILES = (".json", ".txt", ".model", ".safetensors")  # files of a model: no code, no other formats
+_WEIGHTS = "pytorch_model.bin"  # used if there is no safer format
 _SENTENCE = ("The course takes two days.", "The course is short.")
 
 
@@ -46,7 +46,7 @@ class ModelOffer:
 
 @dataclass(frozen=True, slots=True)
 class DownloadedModel:
-    """A model that was got."""
+    """A model that was downloaded."""
 
     name: str
     kind: str
@@ -134,13 +134,13 @@ def _record(settings: "Settings", action: str, subject: str) -> None:
 
 
 def look_up(name: str) -> ModelOffer:
-    """What the hub says of a model. Raises ModelUnavailable, UserError."""
+    """Return the hub's description of a model. Raises ModelUnavailable, UserError."""
     if not all(part and not part.startswith(".") for part in name.split("/")) or "\\" in name:
         raise UserError(f"{name!r} is no name of a model; expected one such as owner/name.")
     hub = _hub()
     try:
         info = hub.api.model_info(name, files_metadata=True)
-    except Exception as error:  # whatever its client raises, which differs by its version
+    except Exception as error:  # what the client raises depends on its version
         raise ModelUnavailable(f"{hub.url} has no {name}, or does not answer: {error}") from error
     sizes = {sibling.rfilename: sibling.size or 0 for sibling in info.siblings or ()}
     files = model_files(sizes)
@@ -151,7 +151,7 @@ def look_up(name: str) -> ModelOffer:
 
 
 def model_files(names: Iterable[str]) -> tuple[str, ...]:
-    """The files that a model is loaded from."""
+    """Return the files that a model is loaded from."""
     every = list(names)
     is_safe = any(name.endswith(".safetensors") for name in every)
     return tuple(
@@ -162,7 +162,7 @@ def model_files(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def download(offer: ModelOffer, folder: Path) -> None:
-    """All files of it, or none. Raises ModelUnavailable."""
+    """Download all files of a model, or none. Raises ModelUnavailable."""
     hub = _hub()
     part = folder.with_name(f"part-{folder.name}")
     try:
@@ -189,7 +189,7 @@ class _Hub:
 
 
 def _hub() -> _Hub:
-    """The one that is configured; everything else here stays offline."""
+    """Return the configured hub; everything else in this process stays offline."""
     os.environ["HF_HUB_OFFLINE"] = "0"
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = os.environ["HF_HUB_DISABLE_XET"] = "1"
     from huggingface_hub import HfApi, constants, snapshot_download
@@ -203,7 +203,7 @@ def _hub() -> _Hub:
 
 
 def kind_of(folder: Path) -> str:
-    """Told from its files. Raises UserError where they cannot tell."""
+    """Return the kind of a model by its files. Raises UserError if they do not show it."""
     if (folder / "modules.json").exists():
         return "embedding"
     try:
@@ -219,7 +219,7 @@ def kind_of(folder: Path) -> str:
 
 
 def try_out(folder: Path, kind: str, settings: "Settings") -> None:
-    """Load it and let it work once; Raises what goes wrong."""
+    """Load the model and use it once; raises its errors."""
     if kind == "embedding":
         from rag.search.embedders.local import LocalEmbedder
 
@@ -259,7 +259,7 @@ def _is_used(settings: "Settings", folder: Path, model: DownloadedModel) -> bool
 
 
 def set_in_file(kind: str, value: str | None) -> Path:
-    """Set the setting of a kind of model in the settings file, or take it out of it."""
+    """Set, or remove, the setting for a kind of model in the settings file."""
     from rag.settings import settings_file
 
     named = click.get_current_context().find_root().params.get("named")

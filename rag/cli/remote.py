@@ -1,4 +1,4 @@
-"""Talk to the server that already holds the index, over its own API."""
+"""The client of the server that already holds the index, over its own API."""
 
 import json
 import os
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 TOKEN_VARIABLE = "GROUNDNOTE_TOKEN"
 DOCUMENTS_AT_ONCE = 1000
 
-ServerEvent = tuple[str, dict[str, Any]]  # the name of a server-sent event, and what it says
+ServerEvent = tuple[str, dict[str, Any]]  # the name of a server-sent event, and its values
 
 
 def token_from_environment() -> str:
-    """What commands show a server that wants a token; "" without one."""
+    """Return the token for a server that requires one; "" without one."""
     return os.environ.get(TOKEN_VARIABLE, "").strip()
 
 
@@ -48,7 +48,7 @@ class RemoteServer:
         self._http.close()
 
     def upload(self, name: str, data: bytes, collection: str = "") -> str:
-        """Hand one file over; returns the id of its job."""
+        """Upload one file; return the id of its job."""
         answer = self._call(
             "POST", "/documents", files=[("file", (name, data))], data={"collection": collection}
         )
@@ -57,12 +57,12 @@ class RemoteServer:
         return str(answer["jobs"][0]["id"])
 
     def jobs(self, job_ids: Collection[str]) -> dict[str, dict[str, Any]]:
-        """These jobs by id: in one call, as far as they are among the newest."""
+        """Return these jobs by id: in one call, if they are among the newest."""
         newest = {job["id"]: job for job in self._call("GET", "/jobs")["jobs"]}
         return {id_: newest.get(id_) or self._call("GET", f"/jobs/{id_}") for id_ in job_ids}
 
     def content_hashes(self, collection: str) -> dict[str, str]:
-        """The SHA-256 of each document of a collection, by name."""
+        """Return the SHA-256 of each document of a collection, by name."""
         hashes: dict[str, str] = {}
         while True:
             page = {
@@ -83,7 +83,7 @@ class RemoteServer:
         return str(self._call("POST", "/sessions", json=body)["id"])
 
     def ask(self, session_id: str, question: str) -> Iterator[ServerEvent]:
-        """The events of one turn as the server sends them."""
+        """Yield the events of one turn as the server sends them."""
         path = f"/sessions/{session_id}/messages"
         headers = {"Accept": "text/event-stream"}
         with (
@@ -98,7 +98,7 @@ class RemoteServer:
             yield from read_events(response.iter_lines())
 
     def script_of(self, session_id: str) -> dict[str, Any]:
-        """A session as a scripted conversation."""
+        """Return a session as a scripted conversation."""
         return self._call("GET", f"/sessions/{session_id}/export", params={"format": "test"})
 
     def _call(self, method: str, path: str, **kwargs: Any) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class RemoteServer:
 
 
 def read_events(lines: Iterator[str]) -> Iterator[ServerEvent]:
-    """Server-sent events; comments and unknown fields are passed over."""
+    """Yield server-sent events; comments and unknown fields are ignored."""
     name, lines_of_event = "", list[str]()
     for line in lines:
         if line.startswith("event:"):
@@ -142,14 +142,16 @@ def _detail(response: Any) -> str:
         return f"The server answered {response.status_code} {response.reason_phrase}."
 
 
-AskServer = Callable[[str], Iterator[ServerEvent]]  # a question to the events of its turn
+AskServer = Callable[
+    [str], Iterator[ServerEvent]
+]  # takes a question, yields the events of its turn
 
 
 @contextmanager
 def asking_with(
     settings: Settings, session_id: str | None, collections: tuple[str, ...]
 ) -> Iterator[tuple[AskServer, str]]:
-    """What asks, and the session that it asks in."""
+    """Open a function that asks, with the id of its session."""
     url = running_server(settings.data_dir)
     if url is not None:
         server = RemoteServer(url)
@@ -180,7 +182,7 @@ def _asking_here(
 
         def asking(question: str) -> Iterator[ServerEvent]:
             for event in application.assistant.ask(session, question):
-                if isinstance(event, Failed):  # whoever asks here may know of wrong settings
+                if isinstance(event, Failed):  # the local user may see errors of settings
                     yield "error", {"detail": event.message}
                 else:
                     yield encode(event, session_id=session.id)
@@ -189,13 +191,13 @@ def _asking_here(
         yield asking, session.id
 
 
-HERE = "http://127.0.0.1"  # what links are relative to where no server runs
+HERE = "http://127.0.0.1"  # base of links where no server runs
 
 
 def serve_mcp(settings: Settings, *, is_http: bool, host: str, port: int, url: str | None) -> None:
     """Serve until the client closes standard input, or over HTTP until a signal ends it.
 
-    Raises SetupError where the extra package is missing, or anybody would be let in.
+    Raises SetupError if the extra package is missing, or anybody would get in.
     """
     try:
         from rag.mcp.server import mcp_server, serve_http
@@ -215,7 +217,7 @@ def serve_mcp(settings: Settings, *, is_http: bool, host: str, port: int, url: s
 
 @contextmanager
 def _library(settings: Settings, url: str | None) -> Iterator["LibraryApi"]:
-    """Of a server that is named or runs on this machine; else of an application here."""
+    """Open the API of a named or running server; else of an application in this process."""
     from rag.mcp.server import LibraryApi
 
     address = url or running_server(settings.data_dir)

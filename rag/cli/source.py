@@ -1,6 +1,6 @@
-"""`groundnote source`: what collections are kept in step with.
+"""The commands `groundnote source`, for the sources of documents of collections.
 
-What is asked is written into the database; a server that runs does it, else it is done here.
+Requests are written into the database; a running server carries them out, else this process.
 """
 
 import json
@@ -106,7 +106,7 @@ def sync(settings: "Settings", names: tuple[str, ...], thorough: bool, as_json: 
 
 
 def _command(act: str, says: str) -> None:
-    """A command that does one thing with one source."""
+    """Add a command that calls one method for one source."""
 
     @source.command(act, help=says)
     @click.argument("name", metavar="ID OR ADDRESS")
@@ -145,7 +145,7 @@ def _working(settings: "Settings") -> Iterator[tuple["Application", "SourceRegis
 def _act_on_source(
     settings: "Settings", name: str, act: str, *, as_json: bool, **how: bool
 ) -> None:
-    """What one method of the book does with one source, waited for and told."""
+    """Call a method of the registry for one source, wait for the sync, and show the result."""
     with _working(settings) as (application, book):
         source_id = _source_id(book, name)
         getattr(book, act)(source_id, **how)
@@ -176,7 +176,7 @@ def _wait_for_syncs(
     as_json: bool,
     is_new: bool = False,
 ) -> None:
-    """Wait until their syncs have ended, and tell how; ends with 1 where something is left."""
+    """Wait until the syncs have ended, and show them; exits with 1 if something failed."""
     from rag.wiring.listeners import running_server
 
     server = running_server(settings.data_dir)
@@ -201,7 +201,7 @@ def _ended(
     server: str | None,
     is_new: bool = False,
 ) -> "SourceStatus | None":
-    """None once the source is gone."""
+    """Return the status after the sync; None once the source is removed."""
     from rag.records import SyncState
     from rag.wiring.listeners import running_server
 
@@ -213,7 +213,7 @@ def _ended(
             return None
         if status.state not in (SyncState.RUNNING, SyncState.REMOVING):
             return status
-        if is_new and status.source.last_synced_at is not None:  # what follows is another look
+        if is_new and status.source.last_synced_at is not None:  # a following sync is another one
             return replace(status, state=status.source.state, reason=status.source.reason)
         if server is not None and running_server(settings.data_dir) is None:
             raise UserError("The server has stopped; it goes on with this when it starts again.")
@@ -229,7 +229,7 @@ def _ended(
 
 
 def printable(text: str) -> str:
-    """What others named, without signs that a terminal obeys."""
+    """Return foreign text without control characters of a terminal."""
     return "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in text)
 
 
@@ -238,7 +238,7 @@ def _is_well(status: "SourceStatus") -> bool:
 
 
 def _show_statuses(statuses: "Sequence[SourceStatus]", *, as_json: bool) -> None:
-    """For programs in the shape of the API."""
+    """Show the statuses; as JSON in the shape of the API."""
     if as_json:
         from rag.web.api.sources import describe_source
 
@@ -257,7 +257,7 @@ def _when(entry: "DocumentSource") -> str:
 
 
 def _in_words(seconds: int) -> str:
-    """As it is typed: 90m, 2h, 1d."""
+    """Return an interval as it is typed: 90m, 2h, 1d."""
     unit = next(unit for unit in "wdhms" if seconds % SECONDS[unit] == 0)
     return f"{seconds // SECONDS[unit]}{unit}"
 

@@ -1,4 +1,4 @@
-"""Show the events of a turn on a terminal."""
+"""Shows the events of a turn on a terminal."""
 
 import re
 from collections.abc import Iterable
@@ -13,17 +13,17 @@ from rich.table import Table
 from rag.cli.remote import ServerEvent
 from rag.errors import RagError
 
-# A header, a rule and rows, as one piece.
+# A Markdown table: a header, a rule and rows.
 PIPES = re.compile(r"((?:^\|.*\|\n)\|[-: |]+\|(?:\n\|.*\|)*)", re.MULTILINE)
-LINKS = re.compile(r"\[([^\[\]\n]+)\]\(/documents[^()\s]*\)")  # to a page that is not here
+LINKS = re.compile(r"\[([^\[\]\n]+)\]\(/documents[^()\s]*\)")  # links to pages of the server
 CELL_ENDS = re.compile(r"(?<!\\)\|")
 
 
 def progress_bar(console: Console) -> Progress:
-    """How far something is, on a terminal alone."""
+    """Return a progress bar, which shows on a terminal only."""
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(
-        TextColumn("{task.description}", markup=False),  # a file's name, whatever it holds
+        TextColumn("{task.description}", markup=False),  # names of files may look like markup
         *columns,
         console=console,
         transient=True,
@@ -32,11 +32,11 @@ def progress_bar(console: Console) -> Progress:
 
 
 class Failure(RagError):
-    """The turn failed; what to tell is the message."""
+    """The turn failed; the message is for the user."""
 
 
 def show(events: Iterable[ServerEvent], console: Console) -> dict[str, Any]:
-    """Print an answer as it comes, then what it cites; returns the finished turn.
+    """Print an answer as it comes, then its sources; return the finished turn.
 
     Raises Failure when the turn ends with an error.
     """
@@ -62,7 +62,7 @@ def show(events: Iterable[ServerEvent], console: Console) -> dict[str, Any]:
 
 
 def _print_text(text: str, console: Console) -> None:
-    """Words as they come; a table that comes whole, as computed ones do, is drawn."""
+    """Print text as it comes; a complete table, such as a computed one, is drawn."""
     for part in PIPES.split(LINKS.sub(r"\1", text)):
         rows = [
             [cell.replace("\\", "") for cell in CELL_ENDS.split(line.strip().strip("|"))]
@@ -82,7 +82,7 @@ def _print_text(text: str, console: Console) -> None:
 
 
 def summary_line(report: dict[str, Any]) -> str:
-    """What a summary holds, in one line."""
+    """Return what a summary holds, in one line."""
     stated = len(report["stated_citations"])
     return (
         f"earlier turns are summarised: {report['citations_kept'] + report['ranged_citations']} of "

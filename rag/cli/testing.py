@@ -1,4 +1,4 @@
-"""The commands that test: `regress` and `eval`; and what keeps a conversation as a test."""
+"""The test commands `regress` and `eval`, and saving a session as a test."""
 
 import json
 from pathlib import Path
@@ -77,7 +77,7 @@ def evaluate(settings: "Settings", questions: Path, documents: Path, as_json: bo
 
 
 def keep(settings: "Settings", session_id: str, named: str = "") -> Path:
-    """Write a session as a scripted conversation. Raises UserError where the file is there."""
+    """Write a session as a scripted conversation. Raises UserError if the file exists."""
     from rag.cli.remote import RemoteServer
     from rag.errors import UserError
     from rag.wiring.listeners import running_server

@@ -1,1 +1,1 @@
-"""Folders, repositories and sites whose documents are kept in step."""
+"""Sources of documents (folders, repositories, sites, stores) and their synchronisation."""

@@ -1,6 +1,6 @@
 """A space of Confluence Cloud as a source, over its REST API (version 2).
 
-The pages of the space, rendered, in the tree of their titles; the number of a page's version is its
+Its files are the rendered pages, named by the tree of their titles; a page's version number is its
 mark. Blog posts, comments and attachments are not read.
 """
 
@@ -18,13 +18,13 @@ from rag.errors import SourceAway, Unreadable, UserError
 from rag.seams import ListedFile, SourceOptions
 
 API = "/wiki/api/v2"
-AT_ONCE = 250  # pages of one answer, the most that the API gives
-DEEPEST = 50  # of the tree of pages
+BATCH = 250  # pages in one response, the API's maximum
+DEEPEST = 50  # depth of the page tree
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Where a space is, with the login that it is asked with."""
+    """A space's host and key, with the login for its API."""
 
     host: str  # with scheme and port
     key: str
@@ -32,7 +32,7 @@ class Space:
 
 
 def read_address(address: str, scheme: str = "https") -> Space:
-    """Raises UserError."""
+    """Parse the address of a space. Raises UserError."""
     parsed = urlsplit(address)
     parts = [part for part in parsed.path.split("/") if part]
     if not parsed.hostname or len(parts) != 1 or not parsed.username or not parsed.password:
@@ -55,15 +55,18 @@ class ConfluenceSource:
         guard = Guard(options.private_hosts)
         login = httpx.BasicAuth(*space.login)
         self._fetcher = Fetcher(guard, max_bytes=options.max_bytes, auth=login)
-        self._ids: dict[str, tuple[str, str]] = {}  # name → page and its title
-        self._authors: dict[str, str] = {}  # account → how it is called
+        self._ids: dict[str, tuple[str, str]] = {}  # name → (page id, title)
+        self._authors: dict[str, str] = {}  # account id → display name
 
     def listed(self) -> Iterator[ListedFile]:
-        """Each current page. Raises SourceAway where the space cannot be seen whole."""
+        """Yield each current page.
+
+        Raises SourceAway where the space cannot be listed completely.
+        """
         spaces = list(self._all(f"{API}/spaces?keys={quote(self._space.key, safe='')}"))
         if len(spaces) != 1:
             raise self._away(f"there is no space {self._space.key!r} that this login may see")
-        path = f"{API}/spaces/{spaces[0]['id']}/pages?status=current&limit={AT_ONCE}"
+        path = f"{API}/spaces/{spaces[0]['id']}/pages?status=current&limit={BATCH}"
         pages = {str(page["id"]): page for page in self._all(path)}
         self._ids = {}
         for key, page in pages.items():
@@ -83,7 +86,7 @@ class ConfluenceSource:
         return f"{name}.html" if f"{name}.html" not in self._ids else f"{name} {page['id']}.html"
 
     def _all(self, path: str) -> Iterator[dict[str, Any]]:
-        """The results of all answers, each of which names the next."""
+        """Yield the results of all response pages; each response names the next."""
         seen: set[str] = set()
         count = 0
         while path and path not in seen:
@@ -103,7 +106,7 @@ class ConfluenceSource:
             path = self._next(str(following or ""))
 
     def _next(self, following: str) -> str:
-        """A path of this host: whatever else is named, the login goes nowhere else."""
+        """Check the path of the next page: the login is sent to no other host."""
         if following and not following.startswith(f"{API}/"):
             raise self._away(f"it names another place as its next page ({following[:100]})")
         return following
@@ -123,7 +126,7 @@ class ConfluenceSource:
         return data
 
     def read(self, file: ListedFile) -> bytes:
-        """The page as HTML. Raises Unreadable and SourceAway."""
+        """Return a page as HTML. Raises Unreadable and SourceAway."""
         key, title = self._ids.get(file.name, ("", ""))
         if not key:
             raise Unreadable(file.name, "the page is not there any more.")
@@ -141,7 +144,7 @@ class ConfluenceSource:
         )
 
     def _head(self, title: str, page: Mapping[str, Any]) -> str:
-        """What the wiki says of a page, as pages of the web say it of themselves."""
+        """Return the page's author, date and labels as HTML metadata."""
         version = page.get("version") or {}
         labels = (page.get("labels") or {}).get("results") or ()
         named = {
@@ -153,7 +156,7 @@ class ConfluenceSource:
         return f'<meta charset="utf-8"><title>{escape(title)}</title>{"".join(metas)}'
 
     def _author(self, account: str) -> str:
-        """How a person is called; "" where this login may not see it."""
+        """Return a person's display name; "" where this login may not see it."""
         if account and account not in self._authors:
             path = f"/wiki/rest/api/user?accountId={quote(account, safe='')}"
             try:
@@ -170,7 +173,7 @@ class ConfluenceSource:
 
 
 class _Gone(SourceAway):
-    """There is nothing at this address, or nothing that this login may see."""
+    """Raised where there is nothing at an address, or nothing that this login may see."""
 
 
 def _refused(answer: FetchedPage) -> str:
@@ -182,5 +185,5 @@ def _refused(answer: FetchedPage) -> str:
 def open_confluence(
     address: str, options: SourceOptions, scheme: str = "https"
 ) -> ConfluenceSource:
-    """Raises UserError for an address that names no space or no login."""
+    """Open a space. Raises UserError for an address without a space or a login."""
     return ConfluenceSource(read_address(address, scheme), options)

@@ -1,4 +1,7 @@
-"""A folder of this machine, or of a share that it has mounted."""
+"""A folder of this machine, or of a mounted share, as a source.
+
+And watching folders for changes.
+"""
 
 import logging
 import os
@@ -33,7 +36,7 @@ from rag.seams import ListedFile, SourceOptions
 
 # ── Which files of a source are wanted: globs as `.gitignore` has them, and no ──
 
-# What programs write before a file is whole, and locks beside an open one.
+# Incomplete files of other programs, and lock files.
 PASSING = GitIgnoreSpec.from_lines(
     ["*.part", "*.partial", "*.filepart", "*.tmp", "*.crdownload", "*.swp", "*~", "~$*", ".~lock.*"]
 )
@@ -41,7 +44,7 @@ PASSING = GitIgnoreSpec.from_lines(
 
 @cache
 def file_filter(include: tuple[str, ...], exclude: tuple[str, ...]) -> Callable[[str], bool]:
-    """Whether a name within a source is wanted. Raises UserError for what is no glob."""
+    """Return a test of which names in a source are wanted. Raises UserError for an invalid glob."""
     included, excluded = _spec(include), _spec(exclude)
 
     def is_wanted(name: str) -> bool:
@@ -64,26 +67,26 @@ def _spec(globs: Sequence[str]) -> GitIgnoreSpec:
 
 # ── A folder of this machine, or of a share that it has mounted ───────────────────────────────────
 
-WRITING_SECONDS = 1.0  # a file that was touched since may still be being written to
-CERTAIN_SECONDS = 2.0  # the coarsest clocks of file systems: two versions may have one time
+WRITING_SECONDS = 1.0  # a file changed more recently may still be written to
+CERTAIN_SECONDS = 2.0  # the coarsest file system clock: two versions may have one time
 DIGEST_CHARS = 8
-ATTEMPTS = 3  # at a folder that changes while it is listed
+ATTEMPTS = 3  # to list a folder that changes meanwhile
 
 
 class FolderChanged(Exception):
-    """A folder went away while its parent was listed: what was in it may be elsewhere."""
+    """Raised when a folder disappears while its parent is listed: its files may be elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileInFolder:
-    """Where a listed file is."""
+    """The path of a listed file, and its name within an archive."""
 
     path: Path
-    member: str = ""  # of an archive
+    member: str = ""  # its name within an archive
 
 
 class FolderSource:
-    """Files below a folder; hidden ones, and links that lead out of it, are left aside."""
+    """The files below a folder, without hidden ones and links that lead out of it."""
 
     def __init__(self, root: Path, options: SourceOptions) -> None:
         self._root = root
@@ -91,10 +94,10 @@ class FolderSource:
         self._most_files = options.most_files
         self._is_wanted = file_filter(options.include, options.exclude)
         self._places: dict[str, FileInFolder] = {}
-        self._unseen = ""  # why some of it could not be listed
+        self._unseen = ""  # why a part could not be listed
 
     def listed(self) -> Iterator[ListedFile]:
-        """All that is there now, the rest before SourceAway is raised for what cannot be seen."""
+        """Yield all files that can be listed, then raise SourceAway if a part cannot."""
         for _attempt in range(ATTEMPTS):
             self._places, self._unseen = {}, ""
             results: list[ListedFile] = []
@@ -103,7 +106,7 @@ class FolderSource:
                 results.extend(self._walk())
             except FolderChanged:
                 continue
-            except SourceAway as error:  # more than it may have, or not there
+            except SourceAway as error:  # too many files, or the folder is missing
                 away = error
             yield from results
             if away is not None or self._unseen:
@@ -112,11 +115,14 @@ class FolderSource:
         raise SourceAway(f"{self._root} changed while it was listed. It is looked at again later.")
 
     def read(self, file: ListedFile) -> bytes:
-        """Raises Unreadable and TooLarge, and SourceAway where the folder itself is gone."""
+        """Return a file's bytes.
+
+        Raises Unreadable, TooLarge; SourceAway where the folder is missing.
+        """
         place = self._places.get(file.name)
         if place is None:
             raise Unreadable(file.name, "it is not there any more.")
-        if not is_within(place.path, self._root):  # a link took its place since it was listed
+        if not is_within(place.path, self._root):  # replaced by a link since it was listed
             raise Unreadable(file.name, "it leads out of the folder now, and is not followed.")
         try:
             if place.member:
@@ -128,14 +134,14 @@ class FolderSource:
             raise
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resource is open."""
 
     def _walk(self) -> Iterator[ListedFile]:
         waiting = [(self._root, "", frozenset[str]())]
         while waiting:
             folder, prefix, above = waiting.pop()
             real = os.path.realpath(folder)
-            if real in above:  # a link back to a folder that we are in
+            if real in above:  # a link back to a folder above this one
                 continue
             for entry in self._entries(folder):
                 if entry.name.startswith("."):
@@ -148,7 +154,7 @@ class FolderSource:
                 yield from self._file(entry, self._name(prefix + entry.name))
 
     def _name(self, written: str) -> str:
-        """Of two that are one name where letters are composed, the second has its own."""
+        """Return a name in NFC; where two names become the same, the second gets a hash."""
         name = fit_name(written)
         if name not in self._places:
             return name
@@ -171,7 +177,7 @@ class FolderSource:
     def _file(self, entry: "os.DirEntry[str]", name: str) -> Iterator[ListedFile]:
         try:
             status = entry.stat()
-        except OSError:  # it went, or it is a link to nothing
+        except OSError:  # deleted meanwhile, or a broken link
             return
         if not stat.S_ISREG(status.st_mode):
             return
@@ -189,7 +195,7 @@ class FolderSource:
     ) -> Iterator[ListedFile]:
         try:
             contents = list(members(name, archive))
-        except (UserError, OSError):  # it is read as a file, which says what is wrong with it
+        except (UserError, OSError):  # listed as a file, whose reader reports the fault
             yield self._listed(FileInFolder(archive), ListedFile(name, mark, None, "", is_settled))
             return
         for member, size in contents:
@@ -221,33 +227,33 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
 
 
 def day_of(moment: float) -> str:
-    """Of a file's clock; "" of a time that no calendar has."""
+    """Return the day of a time stamp in UTC; "" for a time outside the calendar."""
     with suppress(ValueError, OverflowError, OSError):
         return datetime.fromtimestamp(moment, UTC).date().isoformat()
     return ""
 
 
 def mark_of(status: os.stat_result, moment: float) -> tuple[str, bool]:
-    """Time and size of a version, and whether nobody seems to be writing to it.
+    """Return a version's mark from its time and size, and whether it seems completely written.
 
-    Without a mark it is read again: where the clock says too little to tell two versions apart.
+    The mark is "" where the clock cannot tell two versions apart; the file is then read again.
     """
     newest = max(status.st_mtime, status.st_ctime)
     age = moment - newest
     is_settled = not 0 <= age < WRITING_SECONDS
-    if age < CERTAIN_SECONDS:  # also of a time to come
+    if age < CERTAIN_SECONDS:  # also a time in the future
         return "", is_settled
     return f"{status.st_mtime_ns}-{status.st_ctime_ns}-{status.st_size}", is_settled
 
 
 def open_folder(address: str, options: SourceOptions) -> FolderSource:
-    """Raises UserError for a pattern that is none."""
+    """Open a folder. Raises UserError for an invalid pattern."""
     return FolderSource(folder_of(address), options)
 
 
-QUIET_MS = 1_000  # that nothing has changed before a look is taken: a file is written in pieces
-LONGEST_MS = 10_000  # that changes follow each other before it is taken all the same
-LOOK_MS = 2_000  # between two looks at which folders are watched
+QUIET_MS = 1_000  # how long nothing must change before a sync: files are written in pieces
+LONGEST_MS = 10_000  # after which a sync starts although changes go on
+LOOK_MS = 2_000  # between checks of which folders to watch
 LOOK_SECONDS = LOOK_MS / 1000
 
 Watched = Callable[[], Mapping[str, Path]]  # source ids, with their folders
@@ -258,7 +264,10 @@ log = logging.getLogger(__name__)
 
 
 def watch(watched: Watched, changed: Changed, stopping: Event) -> None:
-    """Until all stops. A folder that begins to be watched, or comes back, has changed."""
+    """Watch folders and report changes until `stopping` is set.
+
+    A folder that is newly watched, or exists again, counts as changed.
+    """
     watching: dict[str, tuple[Path, int]] = {}
     must_poll = False
     while not stopping.is_set():
@@ -272,7 +281,7 @@ def watch(watched: Watched, changed: Changed, stopping: Event) -> None:
         try:
             _watch_these(here, watched, changed, stopping, must_poll=must_poll)
         except FileNotFoundError:
-            stopping.wait(LOOK_SECONDS)  # one went just now
+            stopping.wait(LOOK_SECONDS)  # a folder disappeared just now
         except Exception as error:  # noqa: BLE001  (of the system's watching: limits, shares)
             log_throttled(log, "Folders are looked through again and again, not watched", error)
             must_poll = True
@@ -287,7 +296,7 @@ def _watch_these(
     *,
     must_poll: bool,
 ) -> None:
-    """Until others are to be watched."""
+    """Watch these folders until the set of folders to watch changes."""
     for changes in _changes({path for path, _ in here.values()}, stopping, must_poll):
         touched = [Path(path) for _kind, path in changes]
         _tell_changed(
@@ -303,7 +312,7 @@ def _watch_these(
 
 
 def _is_of(path: Path, folder: Path) -> bool:
-    """Whether a look at the folder would show it: hidden and half-written files are left aside."""
+    """Return whether a path would be listed in the folder: not hidden, not incomplete."""
     if not path.is_relative_to(folder):
         return False
     name = path.relative_to(folder).as_posix()
@@ -327,7 +336,7 @@ def _changes(folders: Iterable[Path], stopping: Event, must_poll: bool) -> Itera
 
 
 def _here(watched: Watched) -> dict[str, tuple[Path, int]]:
-    """Those that are there; one that was made anew is another."""
+    """Return the watched folders that exist, with their inodes: a recreated folder is another."""
     results: dict[str, tuple[Path, int]] = {}
     with suppress(SQLAlchemyError):
         for source_id, folder in watched().items():

@@ -1,8 +1,8 @@
-"""Connections that leave this network only: whoever names an address must not reach ours by it.
+"""Connections to public hosts only, so that an address given by a user cannot reach this network.
 
-A name is resolved once and every address that it leads to is checked; the connection goes to one
-that was checked. So no spelling of an address, no redirect and no name that changes what it leads
-to comes around it. Everything here that fetches connects through a guard.
+A name is resolved once and every resulting address is checked; the connection goes to a checked
+address. So no spelling of an address, no redirect and no changing DNS answer gets around the check.
+Everything in this package that fetches connects through a guard.
 """
 
 import ipaddress
@@ -14,11 +14,11 @@ from typing import Any
 
 from rag.errors import Forbidden, SourceAway
 
-PORTS = frozenset({80, 443, 8000, 8080, 8443, 8888})  # of hosts that are not named as allowed
+PORTS = frozenset({80, 443, 8000, 8080, 8443, 8888})  # for hosts that are not explicitly allowed
 CONNECT_SECONDS = 10.0
-MOST_ADDRESSES = 4  # of a name, that are tried
+MOST_ADDRESSES = 4  # of a name, at most
 LONGEST_HOST = 253
-# Public by their numbers, and yet where a virtual machine is told its secrets.
+# Public addresses at which cloud machines get their secrets.
 PLATFORM = tuple(map(ipaddress.ip_network, ("168.63.129.16/32", "192.0.0.0/24")))
 TRANSLATED = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("::/96"))
 TRANSLATED_HERE = ipaddress.ip_network("64:ff9b:1::/48")
@@ -28,14 +28,15 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Guard:
-    """Says which hosts may be asked, and connects to them."""
+    """Decides which hosts may be contacted, and connects to them."""
 
     def __init__(
         self, private_hosts: Iterable[str] = (), *, ports: Collection[int] | None = PORTS
     ) -> None:
-        """`private_hosts` are names, addresses or networks that may be asked all the same.
+        """`private_hosts` are names, addresses or networks that are allowed although they are
+        private.
 
-        Without `ports` every one may be asked, as of file servers, which have their own.
+        With `ports` None every port is allowed, for file servers, which have ports of their own.
         """
         self._ports = ports
         named = [host.strip().lower().rstrip(".").strip("[]") for host in private_hosts]
@@ -43,7 +44,7 @@ class Guard:
         self._networks = [network for network in map(_network, self._names) if network]
 
     def connect(self, host: str, port: int, timeout: float | None = None) -> socket.socket:
-        """A connection to an address that was checked. Raises Forbidden and SourceAway."""
+        """Connect to a checked address of the host. Raises Forbidden and SourceAway."""
         failed: OSError | None = None
         for address in self.addresses(host, port)[:MOST_ADDRESSES]:
             try:
@@ -53,7 +54,7 @@ class Guard:
         raise SourceAway(f"{host[:100]} cannot be reached on port {port} ({failed}).") from failed
 
     def addresses(self, host: str, port: int) -> list[str]:
-        """What a name leads to. Raises Forbidden if any of it lies in this network."""
+        """Return the addresses of a host. Raises Forbidden if any of them is not allowed."""
         name = host.strip("[]").lower().rstrip(".")
         if not 0 < len(name) <= LONGEST_HOST or not name.isprintable() or "%" in name:
             raise Forbidden(f"{host[:100]!r} is no host that can be asked.")
@@ -101,14 +102,14 @@ def _network(named: str) -> Network | None:
 
 
 def _address(written: str) -> Address | None:
-    """None of what has a zone, and so belongs to one cable of this machine."""
+    """Parse an address; None for one with a zone, which is valid on one link only."""
     with suppress(ValueError):
         return None if "%" in written else ipaddress.ip_address(written)
     return None
 
 
 def _carried_address(address: Address) -> Address:
-    """The IPv4 address that an IPv6 one carries, if it does."""
+    """Return the IPv4 address that an IPv6 address embeds, or the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in TRANSLATED[0] or (address in TRANSLATED[1] and int(address) > 1):
@@ -118,7 +119,7 @@ def _carried_address(address: Address) -> Address:
 
 
 def _is_never_asked(address: Address) -> bool:
-    """Not even where its host is named: machines are told their secrets there."""
+    """Return whether an address is forbidden even if its host is allowed, as for cloud metadata."""
     return (
         address.is_link_local
         or address.is_multicast
@@ -134,7 +135,7 @@ def _is_public(address: Address) -> bool:
 
 
 class GuardedNetwork:
-    """The network of an httpcore connection pool: each connection is guarded, and ends in time."""
+    """The network backend of an httpcore pool: connections are guarded and have a deadline."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -161,7 +162,7 @@ class GuardedNetwork:
         time.sleep(seconds)
 
     def left(self, timeout: float | None) -> float:
-        """Of the time of this request. Raises SourceAway."""
+        """Return the seconds left for this request. Raises SourceAway if there are none."""
         left = self.deadline - time.monotonic()
         if left <= 0:
             raise SourceAway("It took too long to answer.")
@@ -169,7 +170,7 @@ class GuardedNetwork:
 
 
 class _TimedStream:
-    """A stream that ends when the time of its request does, however slowly it drips."""
+    """A stream that ends at its request's deadline, however slowly data arrives."""
 
     def __init__(self, stream: Any, network: GuardedNetwork) -> None:
         self._stream = stream

@@ -1,11 +1,11 @@
-"""What kinds of sources there are, and which of them somebody may add without running the server.
+"""The kinds of sources, their addresses, and which of them users may add.
 
-A package adds a kind by an entry point of the group `groundnote.sources`: its name is the scheme of
-its addresses, what it names an `OpenSource`.
+A package adds a kind by an entry point of the group `groundnote.sources`: its name is the URL
+scheme, its value an `OpenSource`.
 
-Addresses are kept as they are written, in the database and its backups. A secret that is written
-out is sealed with the installation's key, `?token={sealed.…}`, before it is kept, and so is one of
-earlier days.
+Addresses are kept as they are written, in the database and its backups. A secret in an address is
+encrypted with the installation's key, `?token={sealed.…}`, before it is stored, and so are secrets
+stored by earlier versions.
 """
 
 import re
@@ -29,14 +29,14 @@ from rag.settings import SourceSettings
 
 GROUP_OF_KINDS = "groundnote.sources"
 FOLDER, WEB, GIT, GITHUB, STORE = "folder", "web", "git", "github", "store"
-OPENERS = {  # each is loaded when one of its kind is opened
+OPENERS = {  # imported when a source of the kind is opened
     FOLDER: "rag.connectors.folder:open_folder",
     WEB: "rag.connectors.web:open_web",
     GIT: "rag.connectors.git:open_git",
     GITHUB: "rag.connectors.git.repository:open_github",
     STORE: "rag.connectors.stores:open_store",
 }
-EXTRAS = {  # the package that a kind cannot do without, and what brings it
+EXTRAS = {  # the package that a kind needs, and the extra that installs it
     WEB: ("trafilatura", "web"),
     GIT: ("dulwich", "git"),
 }
@@ -50,9 +50,10 @@ LOGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s]*)@")
 PASSWORD_NAME = re.compile(r"\{([A-Za-z][\w-]{0,59})\}")  # of the settings
 SEALED = re.compile(r"\{sealed\.([\w=-]+)\}")  # with the installation's key
 BLANK_IN_LOGIN = re.compile(r"://[^/?#]* [^/?#]*@")
-IN_BRACKETS = re.compile(r"\[[^\]/]*\]")  # an address of IPv6
+IN_BRACKETS = re.compile(r"\[[^\]/]*\]")  # an IPv6 address
 PARAMETER = re.compile(r"(?<=[?&;#])([^=?&;#\s]*=)([^&#\s]+)")
-INNER = re.compile(r"[?;]([^=?&;#\s]*=)(\{[\w.=-]+\})(?=[?;]|$)")  # of an address in a value
+# Parameters of an address within a value.
+INNER = re.compile(r"[?;]([^=?&;#\s]*=)(\{[\w.=-]+\})(?=[?;]|$)")
 PARAMETER_NAME = re.compile(r"(?:^|[?&;#])([^=?&;#]*)=")
 SECRET_NAME = re.compile(
     r"token|secret|passw|pwd|signature|credential|session|bearer|jwt|webhook|keys?(?![a-z])"
@@ -60,13 +61,15 @@ SECRET_NAME = re.compile(
     r"|(?<![a-z])(?:pass|sig|sas|sid|pat|pin|otp|hmac|code|hash|ticket)(?![a-z])",
     re.IGNORECASE,
 )
-RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{24}")  # nobody writes that by hand
-SHORTEST_WORD = 6  # a secret of fewer signs is looked for only where a secret stands
-BY_TOKEN = ("http", "https", "git+http", "git+https")  # where what stands alone may be a token
+# Too random to be written by hand.
+RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{24}")
+SHORTEST_WORD = 6  # a shorter secret is hidden only in the place of a secret
+# Where a login without a password may be a token.
+BY_TOKEN = ("http", "https", "git+http", "git+https")
 
 
 def kind_of(address: str) -> str:
-    """Raises UserError."""
+    """Return the kind of source of an address. Raises UserError."""
     scheme = scheme_of(address)
     if scheme.startswith("git+") or scheme == "git" or _is_repository(address, scheme):
         return GIT
@@ -87,12 +90,12 @@ def kind_of(address: str) -> str:
 
 
 def is_chain(address: str) -> bool:
-    """Whether it names one place in another, as fsspec writes it: `zip::https://…`."""
+    """Return whether an address is an fsspec chain such as `zip::https://…`."""
     return "::" in IN_BRACKETS.sub("", address)
 
 
 def scheme_of(address: str) -> str:
-    """Lower case; "" of a plain path."""
+    """Return the scheme in lower case; "" for a plain path."""
     match = SCHEME.match(address)
     return match[1].lower() if match else ""
 
@@ -103,12 +106,12 @@ def _is_repository(address: str, scheme: str) -> bool:
 
 
 def added_kinds() -> set[str]:
-    """Schemes that installed packages know."""
+    """Return the schemes that installed packages add."""
     return {point.name for point in entry_points(group=GROUP_OF_KINDS)}
 
 
 def open_source(address: str, options: SourceOptions) -> Connector:
-    """Raises UserError, SetupError where a package is missing, and SourceAway."""
+    """Open a source. Raises UserError, SetupError for a missing package, and SourceAway."""
     kind = kind_of(address)
     package, extra = EXTRAS.get(kind, ("", ""))
     if package and find_spec(package) is None:
@@ -130,7 +133,7 @@ def _opener(kind: str) -> OpenSource:
 
 
 def normalised_address(address: str) -> str:
-    """As it is kept: a folder as its full path. Raises UserError."""
+    """Return an address as it is stored: a folder as its full path. Raises UserError."""
     plain = address.strip()
     if not plain or len(plain) > LONGEST_ADDRESS or not plain.isprintable():
         raise UserError(
@@ -145,7 +148,9 @@ def normalised_address(address: str) -> str:
 
 
 def _check_host(address: str) -> None:
-    """Raises UserError, which does not repeat it: what cannot be read may hold a password."""
+    """Raises UserError without the address in it: an address that cannot be parsed may hold a
+    password.
+    """
     try:
         parts = urlsplit(address)
         if not is_chain(address) and scheme_of(address) != GITHUB:  # owner:name
@@ -160,19 +165,19 @@ def _check_host(address: str) -> None:
 
 
 def folder_of(address: str) -> Path:
-    """The folder that a plain path or a file:// URL names."""
+    """Return the folder of a plain path or a file:// URL."""
     path = unquote(urlsplit(address).path) if scheme_of(address) == "file" else address
     return Path(path).expanduser().absolute()
 
 
 def masked(address: str) -> str:
-    """An address, or a text with some, without the passwords and tokens that it may hold."""
+    """Return an address, or a text with addresses, with passwords and tokens replaced by `…`."""
     shown = LOGIN.sub(_without_password, address)
     return _with_secrets(shown, lambda value: value if PASSWORD_NAME.fullmatch(value) else "…")
 
 
 def _with_secrets(address: str, change: Callable[[str], str]) -> str:
-    """With each value changed that stands in the place of a secret."""
+    """Apply `change` to each value in the place of a secret."""
 
     def changed(match: re.Match[str]) -> str:
         return match[1] + change(match[2]) if _is_secret(match[0]) else match[0]
@@ -181,7 +186,9 @@ def _with_secrets(address: str, change: Callable[[str], str]) -> str:
 
 
 def _is_secret(parameter: str) -> bool:
-    """Whether its name says so, or a name or a login in its value; or whether it looks random."""
+    """Return whether a parameter is secret by its name, by what its value contains, or looks
+    random.
+    """
     plain = unquote(parameter)
     names = PARAMETER_NAME.findall(plain)
     is_named = any(SECRET_NAME.search(name) for name in names)
@@ -198,7 +205,7 @@ def _without_password(match: re.Match[str]) -> str:
 
 
 def password_in(address: str) -> str:
-    """What of its login is secret, or names what is; "" for nothing."""
+    """Return the password or token of an address, or the `{name}` of one; "" if there is none."""
     match = LOGIN.search(address)
     if match is None or match[1].lower() == GITHUB:  # owner:name
         return ""
@@ -207,13 +214,13 @@ def password_in(address: str) -> str:
 
 
 def password_named(address: str) -> str:
-    """The name in `https://ada:{wiki}@host/`, of a password that the settings hold."""
+    """Return the name in `https://ada:{wiki}@host/`, of a password in the settings; or ""."""
     match = PASSWORD_NAME.fullmatch(password_in(address))
     return match[1] if match else ""
 
 
 def passwords_in_query(address: str) -> list[str]:
-    """The names in `https://host/feed?token={wiki}`, in the places of secrets alone."""
+    """Return the names in `https://host/feed?token={wiki}`, in the place of secrets only."""
     if scheme_of(address) not in (*BY_TOKEN, GITHUB):
         return []
     names: list[str] = []
@@ -228,7 +235,7 @@ def passwords_in_query(address: str) -> list[str]:
 
 
 def _with_innermost(value: str, change: Callable[[str], str]) -> str:
-    """Changed itself, and in it what is named or sealed in the place of a secret."""
+    """Change a value, and within it what is named or encrypted in the place of a secret."""
 
     def changed(match: re.Match[str]) -> str:
         parameter = match[1] + match[2]
@@ -238,7 +245,7 @@ def _with_innermost(value: str, change: Callable[[str], str]) -> str:
 
 
 def without_secrets(url: str) -> str:
-    """Without the parts of its query that hold one."""
+    """Return a URL without the parts of its query that are secret."""
     parsed = urlsplit(url)
     parts = [part for part in parsed.query.split("&") if not _is_secret(part)]
     fragment = "" if _is_secret(parsed.fragment) else parsed.fragment
@@ -247,12 +254,12 @@ def without_secrets(url: str) -> str:
 
 
 def without_login(url: str) -> str:
-    """What anybody may open."""
+    """Return a URL without its login."""
     return LOGIN.sub(r"\1://", url)
 
 
 def short_name(address: str) -> str:
-    """What stands before names that are taken: the folder's, the site's, the repository's."""
+    """Return the last part of an address, a prefix for document names that are taken already."""
     parsed = urlsplit(address) if "://" in address else None
     parts = [part for part in (parsed.path if parsed else address).split("/") if part]
     last = parts[-1] if parts else (parsed.hostname if parsed else "") or "source"
@@ -260,9 +267,11 @@ def short_name(address: str) -> str:
 
 
 def check_open(address: str, settings: SourceSettings) -> None:
-    """Raises Forbidden for what would be read with the rights of the server, unless its settings
-    say that whoever manages a collection may add it."""
-    # A password of the settings goes only where they say.
+    """Raise Forbidden for a source that needs the server's own rights.
+
+    Unless the settings allow it to every manager of a collection.
+    """
+    # A password of the settings is sent only where they allow it.
     is_known = not password_named(address) and not passwords_in_query(address)
     begins = ".." not in unquote(address) and _begins(without_login(address), settings.stores)
     if not is_chain(address) and (begins or (is_known and _is_open(address, settings))):
@@ -302,17 +311,17 @@ HOW = (
 
 
 def check_no_password(address: str) -> None:
-    """Raises UserError for one that is written out."""
+    """Raise UserError for an address with a password in plain text."""
     if password_in(address) and not password_named(address):
         raise UserError(f"A password is not written into an address, which is kept as it is. {HOW}")
     if SEALED.search(
         address
-    ):  # of another source: it would be opened, and sent where this one says
+    ):  # copied from another source, its secret would be sent to this address
         raise UserError(f"What was sealed for one source is not opened for another. {HOW}")
 
 
 def sealed(address: str, box: SecretBox) -> str:
-    """As it is kept: what is secret of it, only whoever has the installation's key can read."""
+    """Return an address with its secrets encrypted by the installation's key."""
 
     def seal(match: re.Match[str]) -> str:
         rest = match[1] + INNER.sub("", match[2])
@@ -327,7 +336,7 @@ def sealed(address: str, box: SecretBox) -> str:
 
 
 def _sealed_around(value: str, box: SecretBox) -> str:
-    """All but the parameters in it that are sealed or named already."""
+    """Encrypt a value except for parameters in it that are encrypted or named already."""
     made, start = "", 0
     for inner in INNER.finditer(value):
         made += _sealed(value[start : inner.start()], box) + inner[0]
@@ -342,24 +351,29 @@ def _sealed(value: str, box: SecretBox) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OpenedAddress:
-    """An address as it is asked, and how what it holds is written wherever that is kept."""
+    """An address with its secrets, and the placeholders that replace them wherever it is stored."""
 
     address: str = field(repr=False)
-    secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # value, its name in {}
+    # (value, placeholder in braces).
+    secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 def opened_address(
     address: str, passwords: Mapping[str, SecretStr], box: SecretBox
 ) -> OpenedAddress:
-    """What is opened; told to nobody. Raises UserError and SetupError."""
+    """Return an address with its secrets in plain text, never to be shown.
+
+    Raises UserError and SetupError.
+    """
     secrets: dict[str, str] = {}
 
     def unseal(match: re.Match[str]) -> str:
-        value = SEALED.sub(unseal, box.open(match[1]))  # earlier code sealed around what was sealed
+        # Earlier versions encrypted nested values twice.
+        value = SEALED.sub(unseal, box.open(match[1]))
         secrets[value] = match[0]
         return value
 
-    # Names first: of what is sealed nobody checked where a password of the settings may go.
+    # Names first: no check has been made of where names inside encrypted values may be sent.
     whole = SEALED.sub(unseal, with_password(address, passwords))
     for name in dict.fromkeys([password_named(address), *passwords_in_query(address)]):
         if name:
@@ -368,8 +382,10 @@ def opened_address(
 
 
 def hidden(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
-    """A text that is kept: each secret by its name, however it is spelled; a short one, which may
-    be part of any word, only where it is a whole parameter or login."""
+    """Replace each secret in a text by its placeholder, however it is encoded.
+
+    A short secret, which may be part of any word, is replaced only as a whole parameter or login.
+    """
     named = {unquote(value): name for value, name in secrets if value}
     values = tuple(sorted(named, key=len, reverse=True))
     if not values:
@@ -380,8 +396,10 @@ def hidden(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
 
 @lru_cache(maxsize=64)
 def _spellings(secrets: tuple[str, ...]) -> re.Pattern[str]:
-    """A group for each, of signs as they are, or as addresses, pages and JSON write them, also
-    twice over."""
+    """Match each secret as a group of its own, plain or encoded once or twice.
+
+    The encodings are those of URLs, HTML and JSON.
+    """
     return re.compile("|".join(f"({_pattern(secret)})" for secret in secrets))
 
 
@@ -402,7 +420,7 @@ def _spelled(sign: str) -> str:
 
 
 def revealed(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
-    """What was hidden, as it is asked."""
+    """Put the secrets back into a text in which they were hidden."""
     values = {name: value for value, name in secrets if value}
     if not values:
         return text
@@ -411,7 +429,10 @@ def revealed(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
 
 
 def with_password(address: str, passwords: Mapping[str, SecretStr]) -> str:
-    """What is opened; told to nobody. Raises UserError for a name that no password has."""
+    """Put the settings' passwords into an address, never to be shown.
+
+    Raises UserError for a name without a password.
+    """
     in_login = password_named(address)
     for name in dict.fromkeys([in_login, *passwords_in_query(address)]):
         if name and name not in passwords:

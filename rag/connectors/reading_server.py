@@ -1,7 +1,7 @@
 """PDF and Office files read by a server that speaks the protocol of docling-serve.
 
-The file is sent (`POST /v1/convert/file`), what comes back is read where files are. Nobody but who
-runs this server can name it; it may stand on this machine or in its network.
+The file is sent (`POST /v1/convert/file`); the reply is read in the sandbox. Only the operator can
+set the server, which may be on this machine or in its network.
 """
 
 import json
@@ -22,11 +22,11 @@ from rag.documents.sandbox_worker import from_json
 from rag.errors import RagError, SetupError, TooLarge, Unreadable, UserError
 from rag.records import ParsedDocument
 
-# Sheets are read here: a page has no cells, and their figures would lose their types.
+# Spreadsheets are read locally: as pages they would lose cells and types.
 SERVED = {".pdf": FileKind.PDF, ".docx": FileKind.DOCX, ".pptx": FileKind.PPTX}
 STARTS = (b"%PDF-", b"PK\x03\x04")
 FORM = {"to_formats": "json", "image_export_mode": "placeholder", "abort_on_error": "false"}
-BYTES_OF_A_CHARACTER = 12  # of a reply: with its places on the page
+BYTES_OF_A_CHARACTER = 12  # of a reply, including positions on the page
 LOOK_SECONDS = 3.0
 ANSWERS = {
     401: "it refuses the key (documents.reader_api_key)",
@@ -37,10 +37,10 @@ ANSWERS = {
 
 
 class ReadingServer:
-    """Asks one server; used by many threads."""
+    """The client of one reading server; used by many threads."""
 
     def __init__(self, url: str, *, api_key: str = "", seconds: float, max_bytes: int) -> None:
-        """Raises SetupError where the address is none."""
+        """Raises SetupError for an invalid URL."""
         address = httpx.URL(url) if url.isprintable() else httpx.URL("")
         if address.scheme not in ("http", "https") or not address.host:
             raise SetupError(
@@ -53,12 +53,12 @@ class ReadingServer:
         self._guard = Guard((address.host,), ports=None)
 
     def convert(self, name: str, data: bytes, media_type: str) -> bytes:
-        """The reply as it came.
+        """Return the server's reply for a file, unparsed.
 
         Raises:
-            Unreadable: the server says that it cannot read this file.
-            TooLarge: the reply is.
-            UserError: the server is away, busy or another one; the file may be sent again.
+            Unreadable: The server says that it cannot read this file.
+            TooLarge: The reply is too large.
+            UserError: The server is unreachable or busy; the file may be sent again.
         """
         file = (PurePosixPath(name).name, data, media_type)
         status, body = self._ask("POST", "/v1/convert/file", self._seconds, {"files": file})
@@ -75,7 +75,7 @@ class ReadingServer:
         return body
 
     def look(self) -> None:
-        """Whether it is there. Raises SetupError."""
+        """Raise SetupError if the server does not answer."""
         try:
             status, _body = self._ask("GET", "/health", LOOK_SECONDS)
         except UserError as error:
@@ -128,7 +128,7 @@ class ReadingServer:
 
 
 def _detail(body: bytes) -> str:
-    """What a server says of a fault, in a line."""
+    """Return a server's error message on one line."""
     try:
         reply = json.loads(body)
         faults = reply.get("errors") or reply.get("detail") or reply.get("status")
@@ -142,7 +142,7 @@ def _detail(body: bytes) -> str:
 
 
 class ServedLoader(GuardedLoader):
-    """Has PDF and Office files read by a server, all others as ever."""
+    """A loader that has PDF and Office files read by a server, and all others locally."""
 
     def __init__(self, limits: LoadLimits, server: ReadingServer) -> None:
         super().__init__(limits)
@@ -164,5 +164,5 @@ class ServedLoader(GuardedLoader):
 
 
 def most_bytes(limits: LoadLimits) -> int:
-    """Of a reply."""
+    """Return the largest size of a reply in bytes."""
     return limits.max_characters * BYTES_OF_A_CHARACTER

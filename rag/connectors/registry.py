@@ -1,6 +1,6 @@
-"""What people ask of sources: add, change, look, say yes, have back, take away; and how they stand.
+"""Managing sources: add, change, sync, confirm, undo, remove; and their status.
 
-Who may ask is decided at the edges.
+Callers decide who may do so.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -29,25 +29,25 @@ from rag.seams import SourceOptions
 from rag.settings import SourceSettings
 
 SHORTEST_SECONDS = 60
-WATCHED_SECONDS = 3600  # between two looks at a folder that is watched: a change may be missed
-FILES_LISTED = 100  # files that are told by name
+WATCHED_SECONDS = 3600  # between syncs of a watched folder: a change may be missed
+FILES_LISTED = 100  # files listed by name
 NO_SYNC = LastSync("done")
 Submit = Callable[[DocumentSource], object]  # queues a sync
 
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """How a source stands."""
+    """The status of a source."""
 
     source: DocumentSource
     state: SyncState
     reason: str = ""
-    done: int = 0  # files of the sync that runs
+    done: int = 0  # files of the running sync
     total: int = 0
-    pending: tuple[str, ...] = ()  # files whose removal waits for a yes, the first of them
+    pending: tuple[str, ...] = ()  # the first files whose removal waits for confirmation
     pending_count: int = 0
     failures: tuple[SourceFile, ...] = ()  # the first of the files that could not be read
-    undo_count: int = 0  # documents that can be had back
+    undo_count: int = 0  # documents that can be restored
     undo_until: datetime | None = None
 
 
@@ -62,7 +62,7 @@ class SourceRegistry:
     box: SecretBox
 
     def add(self, wish: DocumentSource) -> DocumentSource:
-        """One more, looked at soon. Raises UserError, Forbidden and Conflict."""
+        """Add a source and queue its sync. Raises UserError, Forbidden and Conflict."""
         address = normalised_address(wish.address)
         check_no_password(address)
         if not wish.is_operators:
@@ -83,7 +83,7 @@ class SourceRegistry:
         return self.table.source(made.id)
 
     def _try(self, source: DocumentSource) -> None:
-        """Have it say at once what is wrong with it; one that is away is looked at later."""
+        """Open a source to raise its errors at once; one that cannot be reached is tried later."""
         private = self.settings.private_hosts
         options = SourceOptions(source.include, source.exclude, source.depth, private_hosts=private)
         opened = opened_address(source.address, self.settings.passwords, self.box)
@@ -99,10 +99,10 @@ class SourceRegistry:
         every_seconds: int | None = None,
         watch: bool | None = None,
     ) -> DocumentSource:
-        """What is given replaces what was; 0 seconds are never.
+        """Change a source; None leaves a value as it is, 0 seconds mean never.
 
-        What is wanted of one that whoever runs the server added stays: what it leaves out may be
-        for nobody else. Raises NotFound, Forbidden and UserError.
+        The filters of a source that the operator added cannot be changed: what they leave out may
+        be confidential. Raises NotFound, Forbidden and UserError.
         """
         before = self.table.source(source_id)
         _refuse_leaving(before)
@@ -136,7 +136,7 @@ class SourceRegistry:
         return self.table.source(source_id)
 
     def sync(self, source_id: str, *, thorough: bool = False) -> None:
-        """Look soon; a thorough look reads every file, whatever its time and size say."""
+        """Queue a sync; a thorough one reads every file, whatever its mark."""
         source = self.table.source(source_id)
         _refuse_leaving(source)
         if thorough:
@@ -145,12 +145,12 @@ class SourceRegistry:
         self.submit(source)
 
     def submit_due(self) -> None:
-        """Those whose time has come; of several processes that ask, one queues each."""
+        """Queue the syncs that are due; of several processes one queues each."""
         for source in self.table.claim_due():
             self.submit(source)
 
     def confirm(self, source_id: str) -> int:
-        """Say yes to the removals that wait; returns how many. Raises Conflict if none does."""
+        """Confirm the pending removals; return how many. Raises Conflict if there are none."""
         source = self.table.source(source_id)
         count = self.table.stand(source_id, [Standing.ASKED], Standing.AGREED)
         if not count:
@@ -161,9 +161,9 @@ class SourceRegistry:
         return count
 
     def decline(self, source_id: str) -> int:
-        """Say no to the removals that wait: those documents stay until they are deleted by hand.
+        """Decline the pending removals: their documents stay until they are deleted by hand.
 
-        Returns how many. Raises Conflict if none waits.
+        Returns how many. Raises Conflict if there are none.
         """
         source = self.table.source(source_id)
         count = self.table.stand(source_id, [Standing.ASKED], Standing.KEPT)
@@ -174,7 +174,10 @@ class SourceRegistry:
         return count
 
     def undo(self, source_id: str) -> int:
-        """Have back what was removed last; returns how many documents. Raises Conflict."""
+        """Restore what was removed last; return how many documents.
+
+        Raises Conflict if there are none.
+        """
         source = self.table.source(source_id)
         rows = self._undoable(source)
         if not rows:
@@ -190,7 +193,7 @@ class SourceRegistry:
         return len(back)
 
     def remove(self, source_id: str, *, keep_documents: bool = False) -> None:
-        """Take it away, and its documents soon after, unless they are to stay."""
+        """Remove a source, and soon after its documents, unless they are to stay."""
         source = self.table.source(source_id)
         self._record(source, "left" if keep_documents else "removed")
         if keep_documents:
@@ -205,7 +208,9 @@ class SourceRegistry:
     # ── How they stand ───────────────────────────────────────────────────────────────────────
 
     def statuses(self, sources: Collection[DocumentSource]) -> list[SourceStatus]:
-        """Each with its sync that runs, what waits, what failed, and what can be had back."""
+        """Return each source's status: running sync, pending removals, failures, what can be
+        restored.
+        """
         syncs = self.table.syncs([source.id for source in sources])
         return [self._status(source, syncs.get(source.id, NO_SYNC)) for source in sources]
 
@@ -226,7 +231,7 @@ class SourceRegistry:
         )
 
     def _undoable(self, source: DocumentSource) -> list[SourceFile]:
-        """What the last removal took, as far as it is still kept."""
+        """Return the files of the last removal that are still kept."""
         since = datetime.now(UTC) - self._grace
         rows = [
             row
@@ -246,7 +251,7 @@ class SourceRegistry:
 
 
 def _standing(source: DocumentSource, sync: LastSync) -> tuple[SyncState, str]:
-    """Its state and why: a job tells more than the source where it runs, or failed by itself."""
+    """Return a source's state and the reason, from its job where that runs or failed."""
     if sync.is_unfinished and source.state is not SyncState.REMOVING:
         waits = "It waits for its turn." if sync.state == "queued" else ""
         return SyncState.RUNNING, sync.error or waits

@@ -19,26 +19,27 @@ from rag.documents.files import UNFIT
 from rag.errors import RagError, SetupError, SourceAway, TooLarge, Unreadable, UserError
 from rag.seams import ListedFile, SourceOptions
 
-STRONG_MARKS = ("etag", "e_tag", "checksum", "sha", "generation", "crc")  # of the content itself
+STRONG_MARKS = ("etag", "e_tag", "checksum", "sha", "generation", "crc")  # derived from the content
 TIMES = ("mtime", "modified", "lastmodified", "last_modified", "last_write_time", "updated",
          "created", "date_time")  # fmt: skip
-CERTAIN_SECONDS = 3.0  # a version younger than this may have the time and size of the next
+CERTAIN_SECONDS = 3.0  # a more recent version may have the time and size of the next
 DEEPEST = 64
 QUIET_SECONDS = 60.0
 PORTS = {"sftp": 22, "ssh": 22, "smb": 445, "webdav": 80, "dav": 80, "webdavs": 443, "davs": 443}
 
-_in_use: dict[tuple[str, int], tuple[tuple[Any, Any], int]] = {}  # the login, and how often
+# The login, and its number of uses.
+_in_use: dict[tuple[str, int], tuple[tuple[Any, Any], int]] = {}
 _lock = Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class StoreFolder:
-    """A file system, and where in it the source begins."""
+    """A file system and the folder in which the source begins."""
 
-    name: str  # of fsspec
+    name: str  # its name in fsspec
     root: str
     options: dict[str, Any] = field(default_factory=dict)
-    link: str = ""  # of its files, for people; ends with a slash
+    link: str = ""  # the base link of its files; ends with a slash
 
 
 def _bucket(address: str, _guard: Guard) -> StoreFolder:
@@ -57,13 +58,13 @@ def _sftp(address: str, guard: Guard) -> StoreFolder:
     parsed, port = urlsplit(address), _port(address)
     host = parsed.hostname or ""
     options = _login(address) | {
-        # Connected to what was checked; the key is the one that is known of the name.
+        # Connects to the checked address; the host key is looked up by name.
         "host": guard.addresses(host, port)[0],
         "port": port,
         "host_key_alias": host,
         "known_hosts": str(Path.home() / ".ssh" / "known_hosts"),
         "connect_timeout": QUIET_SECONDS,
-        "config": None,  # of this user's ssh, which may name commands to connect by
+        "config": None,  # the user's ssh config may name commands to run
     }
     return StoreFolder("sftp", unquote(parsed.path) or "/", options)
 
@@ -104,7 +105,7 @@ def _zip(address: str, _guard: Guard) -> StoreFolder:
 
 PLACES: dict[
     str, tuple[Callable[[str, Guard], StoreFolder], str]
-] = {  # and the extra that is needed
+] = {  # with the extra that is needed
     "s3": (_bucket, "s3"),
     "gs": (_bucket, "gcs"),
     "gcs": (_bucket, "gcs"),
@@ -124,7 +125,7 @@ PLACES: dict[
 
 
 class StoreSource:
-    """Hidden files and links are left aside."""
+    """The files of a store; hidden files and links are left out."""
 
     def __init__(self, address: str, options: SourceOptions) -> None:
         self._address = masked(address)
@@ -153,7 +154,7 @@ class StoreSource:
             return kind(**self._place.options, skip_instance_cache=True)
 
     def listed(self) -> Iterator[ListedFile]:
-        """All files below the address. Raises SourceAway where any of it cannot be seen."""
+        """Yield all files below the address. Raises SourceAway where a part cannot be listed."""
         self._paths = {}
         with _translate_errors(self._address):
             self._system.invalidate_cache()
@@ -201,7 +202,7 @@ class StoreSource:
         return "/".join(part for part in parts if part not in ("", ".", ".."))
 
     def read(self, file: ListedFile) -> bytes:
-        """Raises Unreadable, TooLarge, and SourceAway."""
+        """Return a file's bytes. Raises Unreadable, TooLarge and SourceAway."""
         most = self._options.max_bytes
         path = self._paths.get(file.name)
         if path is None:
@@ -216,18 +217,18 @@ class StoreSource:
         return data
 
     def close(self) -> None:
-        """Connections go with the file system, or are let go of here."""
+        """Close the connections, or drop the file system that owns them."""
         self._system = None
         self._resources.close()
 
 
 class _Missing(SourceAway):
-    """There is nothing where something was."""
+    """Raised where a file or folder no longer exists."""
 
 
 @contextmanager
 def _translate_errors(address: str) -> Iterator[None]:
-    """Each file system raises errors of its own house; to us the place is away."""
+    """Turn the errors of any file system into SourceAway."""
     try:
         yield
     except RagError:
@@ -240,7 +241,7 @@ def _translate_errors(address: str) -> Iterator[None]:
 
 
 def mark_of(info: Mapping[str, Any]) -> str:
-    """What a file system knows of a version: of its content, else its time and size."""
+    """Return the mark of a version: a hash of its content, else its time and size."""
     facts = _normalised_info(info)
     strong = next((facts[key] for key in STRONG_MARKS if facts.get(key)), "")
     size = facts.get("size", "")
@@ -251,7 +252,7 @@ def mark_of(info: Mapping[str, Any]) -> str:
 
 
 def day_of_change(info: Mapping[str, Any]) -> str:
-    """When it was last changed, where the file system says so."""
+    """Return the day of the last change, or ""."""
     facts = _normalised_info(info)
     changed = next((facts[key] for key in TIMES if facts.get(key)), "")
     if isinstance(changed, int | float):
@@ -264,7 +265,7 @@ def _normalised_info(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_certain(changed: Any) -> bool:
-    """Whether it lies so far back that the next version has another time."""
+    """Return whether a time is so long ago that the next version has another time."""
     if isinstance(changed, datetime):
         moment = changed if changed.tzinfo else changed.replace(tzinfo=UTC)
         return time.time() - moment.timestamp() > CERTAIN_SECONDS
@@ -274,7 +275,7 @@ def _is_certain(changed: Any) -> bool:
 
 
 def place_of(address: str, guard: Guard) -> StoreFolder:
-    """Raises UserError for what is no such place, and Forbidden for one of this network."""
+    """Return the file system of an address. Raises UserError, and Forbidden for a private host."""
     scheme = scheme_of(address)
     if is_chain(address) or scheme not in PLACES:
         schemes = ", ".join(sorted(PLACES.keys() - {"memory"}))
@@ -301,16 +302,16 @@ def _login(address: str) -> dict[str, str]:
 
 
 def open_store(address: str, options: SourceOptions) -> StoreSource:
-    """Raises UserError, SetupError where a package is missing, and SourceAway."""
+    """Open a store. Raises UserError, SetupError for a missing package, and SourceAway."""
     return StoreSource(address, options)
 
 
 @contextmanager
 def logged_in(options: Mapping[str, Any]) -> Iterator[None]:
-    """While a login at an SMB server is used; after its last use the connection is closed.
+    """Hold a login at an SMB server; after its last use the connection is closed.
 
-    The client keeps one for the whole process and asks for no password where it is open: whoever
-    came with another login would read with the first one. Raises SourceAway for that one.
+    The client keeps one login for the whole process and asks for no password while it is open, so
+    another login would read with the rights of the first. Raises SourceAway for another login.
     """
     server = options["host"], options["port"]
     login = options.get("username"), options.get("password")
@@ -331,5 +332,5 @@ def logged_in(options: Mapping[str, Any]) -> Iterator[None]:
                 _in_use[server] = login, often
             else:
                 del _in_use[server]
-                if client := sys.modules.get("smbclient"):  # else its package is missing
+                if client := sys.modules.get("smbclient"):  # absent if its package is missing
                     client.delete_session(server[0], port=server[1])

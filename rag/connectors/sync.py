@@ -1,8 +1,8 @@
-"""A sync: bring the documents of a source up to what it holds now.
+"""The sync: update the documents of a source to its current files.
 
-Each step can be cut off and is taken up by the next sync: a file is known with the id of its
-document before that is made, a removal is written down before it is done, and what was read is
-noted after it is stored.
+Each step can be interrupted and is resumed by the next sync: a file is recorded with its document's
+id before the document is stored, a removal is recorded before it is done, and a file that was read
+is marked so after it is stored.
 """
 
 import time
@@ -57,15 +57,17 @@ from rag.settings import SourceSettings
 
 
 def finish_removals(look: SyncRun) -> None:
-    """Take out what an interrupted sync was about to."""
+    """Delete the documents that an interrupted sync was about to delete."""
     rows = look.parts.table.files(look.source.id, Standing.REMOVING)
     _take_out(look, rows)
 
 
 def remove(look: SyncRun, plan: SyncPlan, *, moved: Iterable[str], total: int) -> int:
-    """Take out the documents of files that went; returns how many wait for a yes instead.
+    """Delete the documents of files that disappeared; return how many wait for confirmation
+    instead.
 
-    `moved` are the ids of those that only moved. Nothing goes while a source is away.
+    `moved` are the ids of documents whose files only moved. Nothing is deleted while the source
+    cannot be listed completely.
     """
     if look.away is not None:
         return 0
@@ -89,19 +91,20 @@ def remove(look: SyncRun, plan: SyncPlan, *, moved: Iterable[str], total: int) -
 def _take_out(look: SyncRun, rows: Sequence[SourceFile]) -> None:
     contents = look.parts.table.contents(row.document_id for row in rows)
     for row in rows:
-        if contents.get(row.document_id) == row.content_hash:  # not what came in its place since
+        # Not a document that replaced it since.
+        if contents.get(row.document_id) == row.content_hash:
             delete_document(look.parts, row.document_id)
     look.write([replace(row, standing=Standing.REMOVED) for row in rows])
 
 
 def delete_document(parts: Parts, document_id: str) -> None:
-    """If it is there."""
+    """Delete a document if it exists."""
     with suppress(NotFound):
         parts.ingestion.delete(document_id)
 
 
 def let_go(look: SyncRun) -> None:
-    """Forget what was removed so long ago that it cannot be had back."""
+    """Forget removed files whose time for restoring them is over."""
     before = datetime.now(UTC) - look.parts.grace
     rows = look.parts.table.files(look.source.id, Standing.REMOVED)
     past = [row for row in rows if row.removed_at is None or row.removed_at < before]
@@ -110,7 +113,7 @@ def let_go(look: SyncRun) -> None:
 
 
 def remove_source(parts: Parts, source: DocumentSource, report: Report) -> None:
-    """Take out all of its documents, then forget it."""
+    """Delete all documents of a source, then the source."""
     rows = parts.table.files(source.id)
     present = parts.table.present(source.id)
     for done, row in enumerate(rows):
@@ -122,19 +125,19 @@ def remove_source(parts: Parts, source: DocumentSource, report: Report) -> None:
 
 
 def _let_go_of(parts: Parts, rows: Iterable[SourceFile]) -> None:
-    """Of their originals; a file that could not be read has none."""
+    """Delete the originals of files; a file that could not be read has none."""
     parts.documents.let_go_of({row.content_hash for row in rows if row.content_hash})
 
 
 # ── A sync: bring the documents of a source up to what it holds now ───────────────────────────────
 
-LOOKS = 5  # at most, for files that are being written to
+LOOKS = 5  # passes at most, while files are being written to
 PAUSE_SECONDS = 1.1
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a sync ended."""
+    """The result of a sync."""
 
     state: SyncState
     counts: SyncCounts
@@ -144,9 +147,9 @@ class Outcome:
 def sync(
     parts: Parts, source: DocumentSource, opened: Connector, report: Report, check: MayRead
 ) -> Outcome:
-    """Look, and do what there is to do; again where files were being written to.
+    """Synchronise a source; repeat where files were being written to.
 
-    Raises Unwanted, Forbidden where it may not be read any more, and what reading files in raises.
+    Raises SourceRemoved, Forbidden where it may not be read any more, and the errors of ingestion.
     """
     tally = Tally()
     for number in range(LOOKS):
@@ -175,7 +178,7 @@ def _question(count: int) -> str:
 
 
 def _looked(look: SyncRun, report: Report) -> int:
-    """One look; how many removals wait for a yes."""
+    """Do one pass; return how many removals wait for confirmation."""
     table, source = look.parts.table, look.source
     finish_removals(look)
     listed = look.listed(report)
@@ -203,7 +206,7 @@ def _looked(look: SyncRun, report: Report) -> int:
 
 
 def _note_unchanged(look: SyncRun, plan: SyncPlan) -> None:
-    """What is listed again is not to be removed; what is opened elsewhere now is told."""
+    """Record unchanged files that are listed again, or have another link."""
     news = [
         (row, file)
         for row, file in plan.unchanged
@@ -218,13 +221,14 @@ def _moved(
 ) -> tuple[list[ListedFile], set[str], dict[str, SourceFile]]:
     """Rename the documents of files that moved.
 
-    Returns the files that did not, the ids of documents that did, and those of the files that went
-    with an earlier sync and are here again: under their name, or with their content elsewhere.
+    Returns the files that did not move, the ids of documents that did, and, by name, the files that
+    an earlier sync removed and that are listed again, under their name or with their content
+    elsewhere.
     """
     candidates = [*plan.removed, *gone]
     hashes = look.hashes(may_have_moved(plan.new, candidates)) if candidates else {}
     moved = moves(hashes, plan.removed)
-    if look.away is None:  # else the old place may be there as well
+    if look.away is None:  # otherwise the old place may still exist
         files = {file.name: file for file in plan.new}
         for names in batches(sorted(moved)):
             _move(look, [(moved[name], files[name]) for name in names], taken)
@@ -261,8 +265,8 @@ def _changed(plan: SyncPlan, present: Mapping[str, str]) -> list[PendingFile]:
 
 
 def _back(look: SyncRun, plan: SyncPlan, present: Mapping[str, str]) -> list[PendingFile]:
-    """Documents that are wanted back though their files are gone."""
-    files = [row for row in plan.back if row.document_id in present]  # a killed sync brought them
+    """Return documents to restore although their files are not listed."""
+    files = [row for row in plan.back if row.document_id in present]  # restored by a killed sync
     look.write([replace(row, standing=Standing.KEPT, removed_at=None) for row in files])
     return [
         PendingFile(row, None, is_new=True) for row in plan.back if row.document_id not in present
@@ -272,7 +276,7 @@ def _back(look: SyncRun, plan: SyncPlan, present: Mapping[str, str]) -> list[Pen
 def _renamed(
     look: SyncRun, coming: Sequence[PendingFile], taken: dict[str, str]
 ) -> list[PendingFile]:
-    """Those whose documents are to be made again are called as it is free now."""
+    """Give documents that are read again the name that is free now."""
     files = []
     for file in coming:
         row = file.row
@@ -286,13 +290,13 @@ def _renamed(
     return files
 
 
-ORIGINALS_LANE = Lane(2, waiting=8, what="originals")  # at once: each looks through a source
-LOOK_SECONDS = 30.0  # for one of its files
-SOON = timedelta(minutes=1)  # a file that was being written to is looked at again
+ORIGINALS_LANE = Lane(2, waiting=8, what="originals")  # at once: each lists a source
+LOOK_SECONDS = 30.0  # to find one file
+SOON = timedelta(minutes=1)  # when a file that was being written to is looked at again
 
 
 class Syncs:
-    """Does syncs, one at a time of each source."""
+    """Runs syncs, one at a time for each source."""
 
     def __init__(
         self,
@@ -302,7 +306,7 @@ class Syncs:
         folder: Path,
         box: SecretBox,
     ) -> None:
-        """`folder` holds what sources keep between two syncs, each in one of its own."""
+        """`folder` holds a folder for each source, for what it keeps between two syncs."""
         self._box = box
         self._parts = parts
         self._folder = folder
@@ -310,7 +314,7 @@ class Syncs:
         self._settings = settings
 
     def run(self, source_id: str, report: Report) -> None:
-        """Of a source that is gone there is nothing to do. Raises what reading files in raises."""
+        """Synchronise a source, if it exists. Raises the errors of ingestion."""
         parts = self._parts()
         try:
             source = parts.table.source(source_id)
@@ -328,14 +332,14 @@ class Syncs:
         try:
             outcome = self._outcome(parts, source, report)
         except SourceRemoved:
-            return  # the job that removes it follows
+            return  # a later job removes it
         self._note(parts, source, outcome)
 
     def original(self, document: Document) -> bytes:
-        """The file as its source has it, if that is still what was read.
+        """Return a document's file from its source, if it is still the version that was read.
 
-        It is asked as at a sync. Raises NotFound, Conflict where it changed since, UserError where
-        the source may not be read any more, SourceAway and Busy.
+        Raises NotFound, Conflict where it has changed, UserError where the source may not be read
+        any more, SourceAway and Busy.
         """
         parts = self._parts()
         origin = parts.table.of_document(document.id)
@@ -344,7 +348,7 @@ class Syncs:
         source, row = origin
         self._check(source)
         whole = self._opened(source)
-        # Without a folder: a sync may be under way.
+        # Without a folder: a sync may be running.
         options = replace(self._options(parts, source), aside=None, secrets=whole.secrets)
         with ORIGINALS_LANE.place(), closing(open_source(whole.address, options)) as opened:
             data = opened.read(_find_listed(opened, source, row, whole))
@@ -363,7 +367,7 @@ class Syncs:
             with closing(open_source(whole.address, options)) as opened, _resuming_if_left(opened):
                 return sync(parts, source, opened, report, partial(self._check, source))
         except IndexAway:
-            raise  # it comes back, and the job is done again
+            raise  # temporary: the job is run again
         except SourceAway as error:
             return Outcome(SyncState.AWAY, source.counts, str(error))
         except (UserError, SetupError) as error:
@@ -373,7 +377,7 @@ class Syncs:
         return opened_address(source.address, self._settings.passwords, self._box)
 
     def _sealed(self, parts: Parts, source: DocumentSource) -> DocumentSource:
-        """As it is kept now, also one of earlier days, whose secrets were written out."""
+        """Encrypt secrets that an earlier version stored in plain text."""
         address = sealed(source.address, self._box)
         if address == source.address:
             return source
@@ -381,7 +385,7 @@ class Syncs:
         return replace(source, address=address)
 
     def _check(self, source: DocumentSource) -> None:
-        """Asked at each sync and before each of its files: rights change. Raises Forbidden."""
+        """Check the owner's right, at each sync and before each file. Raises Forbidden."""
         if self._collections.right(source.owner, source.collection_id) < Right.MANAGE:
             raise Forbidden(
                 f"{source.owner} may not manage this collection any more, so nothing more is read "
@@ -413,7 +417,7 @@ class Syncs:
 
 @contextmanager
 def _resuming_if_left(opened: Connector) -> Iterator[None]:
-    """Where a job is to be done again, for whatever reason, it goes on where it was."""
+    """Keep a source's progress if its job is to be run again."""
     try:
         yield
     except IndexAway:
@@ -434,7 +438,7 @@ def _keep(opened: Connector) -> None:
 def _find_listed(
     opened: Connector, source: DocumentSource, row: SourceFile, whole: OpenedAddress
 ) -> ListedFile:
-    """The file as its source lists it now; a page of the web is asked for by its address."""
+    """Return a file as its source lists it now; a web page is requested by its address."""
     listed = ListedFile(row.name, row.mark, row.size, row.url)
     if source.kind == WEB:
         if without_login(without_secrets(whole.address)) == row.url:

@@ -1,4 +1,4 @@
-"""Sources and their files in the database."""
+"""The tables of sources and their files."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -37,14 +37,14 @@ from rag.documents.store_rows import batches
 from rag.errors import Conflict, NotFound
 from rag.records import DocumentSource, SourceFile, Standing, SyncCounts, SyncState
 
-SYNC = "sync"  # the kind of its jobs; their subject is the source's id
+SYNC = "sync"  # the kind of sync jobs; their subject is the source's id
 UNFINISHED = ("queued", "running")
 MOMENTS = ("created_at", "last_synced_at", "next_due_at")
 
 
 @dataclass(frozen=True, slots=True)
 class LastSync:
-    """A job, as far as its source tells of it."""
+    """The progress of a source's newest sync job."""
 
     state: str
     done: int = 0  # files
@@ -57,7 +57,7 @@ class LastSync:
 
 
 class SourceTable:
-    """Sources and their files in the database."""
+    """The sources and their files in the database."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -65,7 +65,10 @@ class SourceTable:
     # ── Sources ──────────────────────────────────────────────────────────────────────────────
 
     def add(self, source: DocumentSource) -> DocumentSource:
-        """With an id of its own. Raises Conflict where its collection has one of its address."""
+        """Add a source with a new id.
+
+        Raises Conflict where its collection has this address already.
+        """
         now = datetime.now(UTC)
         row = asdict(source) | {"id": uuid4().hex, "created_at": now, "next_due_at": None}
         row |= {"include": list(source.include), "exclude": list(source.exclude)}
@@ -81,14 +84,14 @@ class SourceTable:
         return self.source(row["id"])
 
     def source(self, source_id: str) -> DocumentSource:
-        """Raises NotFound."""
+        """Return a source. Raises NotFound."""
         sources = self._sources_where(document_sources.c.id == source_id)
         if not sources:
             raise NotFound(f"There is no source {source_id[:60]!r}.")
         return sources[0]
 
     def sources(self, collection_ids: Collection[str] | None = None) -> list[DocumentSource]:
-        """Of these collections, or all; by address."""
+        """Return the sources of these collections, or all, by address."""
         if collection_ids is None:
             return self._sources_where()
         return self._sources_where(document_sources.c.collection_id.in_(sorted(collection_ids)))
@@ -99,18 +102,18 @@ class SourceTable:
             return [_source_from(row) for row in connection.execute(query)]
 
     def change(self, source_id: str, **values: Any) -> None:
-        """Columns of one."""
+        """Set columns of a source."""
         with writing(self._engine) as connection:
             is_it = document_sources.c.id == source_id
             connection.execute(update(document_sources).where(is_it).values(**values))
 
     def record(self, action: str, subject: str) -> None:
-        """Into the audit trail."""
+        """Record an action in the audit trail."""
         with writing(self._engine) as connection:
             record(connection, action, subject)
 
     def finish(self, source_id: str, values: dict[str, Any]) -> None:
-        """How a sync went, unless the source is being removed."""
+        """Write the result of a sync, unless the source is being removed."""
         with writing(self._engine) as connection:
             connection.execute(
                 update(document_sources)
@@ -120,13 +123,13 @@ class SourceTable:
             )
 
     def forget(self, source_id: str) -> None:
-        """It and what is known of its files; their documents stay."""
+        """Delete a source and the rows of its files; their documents stay."""
         with writing(self._engine) as connection:
             connection.execute(delete(source_files).where(source_files.c.source_id == source_id))
             connection.execute(delete(document_sources).where(document_sources.c.id == source_id))
 
     def claim_due(self) -> list[DocumentSource]:
-        """Sources whose time has come; each is given to one of those that ask."""
+        """Return the sources that are due; each is given to one of the processes that ask."""
         if self.waits_for_yes():
             return []
         now = datetime.now(UTC)
@@ -134,7 +137,7 @@ class SourceTable:
         return [source for source in due if self._claim(source, now)]
 
     def waits_for_yes(self) -> bool:
-        """Whether the library was put back from a backup, and nobody has let its syncs go on."""
+        """Return whether the library was restored from a backup and its jobs are still held."""
         with reading(self._engine) as connection:
             return restored_at(connection) is not None
 
@@ -152,7 +155,7 @@ class SourceTable:
         return bool(claimed.rowcount == 1)
 
     def syncs(self, source_ids: Collection[str]) -> dict[str, LastSync]:
-        """The job of each that runs, waits, or ended last."""
+        """Return each source's sync job that is running, queued, or ended last."""
         query = (
             select(jobs.c.subject, jobs.c.state, jobs.c.done, jobs.c.total, jobs.c.error)
             .where(jobs.c.kind == SYNC, jobs.c.subject.in_(sorted(source_ids)))
@@ -169,7 +172,7 @@ class SourceTable:
     # ── Their files ──────────────────────────────────────────────────────────────────────────
 
     def files(self, source_id: str, *standings: Standing) -> list[SourceFile]:
-        """Of these standings, or all; by name."""
+        """Return a source's files of these standings, or all, by name."""
         query = select(source_files).where(source_files.c.source_id == source_id)
         if standings:
             query = query.where(source_files.c.standing.in_(standings))
@@ -178,7 +181,7 @@ class SourceTable:
             return [_file_from(row) for row in rows]
 
     def failed_count(self, source_id: str) -> int:
-        """Files that could not be read."""
+        """Return how many files could not be read."""
         query = select(func.count()).where(
             source_files.c.source_id == source_id,
             source_files.c.reason != "",
@@ -188,7 +191,7 @@ class SourceTable:
             return int(connection.execute(query).scalar_one())
 
     def failed(self, source_id: str, limit: int) -> list[SourceFile]:
-        """Files that could not be read, by name."""
+        """Return files that could not be read, by name."""
         query = select(source_files).where(
             source_files.c.source_id == source_id,
             source_files.c.reason != "",
@@ -199,7 +202,7 @@ class SourceTable:
             return [_file_from(row) for row in rows]
 
     def present(self, source_id: str) -> dict[str, str]:
-        """The documents of its files that are there: their contents, by id."""
+        """Return the content hashes, by id, of the source's documents that exist."""
         query = select(documents.c.id, documents.c.content_hash).where(
             documents.c.id.in_(
                 select(source_files.c.document_id).where(source_files.c.source_id == source_id)
@@ -209,7 +212,9 @@ class SourceTable:
             return {row.id: row.content_hash for row in connection.execute(query)}
 
     def taken_names(self, collection_id: str) -> dict[str, str]:
-        """Names of the documents of a collection, and those that its sources mean to give."""
+        """Return the collection's document names, and those reserved by its sources, with their
+        ids.
+        """
         named = select(documents.c.name, documents.c.id)
         meant = (
             select(source_files.c.document_name, source_files.c.document_id)
@@ -225,7 +230,7 @@ class SourceTable:
             return taken | {row[0]: row[1] for row in here}
 
     def taken_ids(self, document_ids: Iterable[str]) -> set[str]:
-        """Of these, the ones that a document or a file of a source has."""
+        """Return those of the ids that a document or a source's file has."""
         results: set[str] = set()
         with reading(self._engine) as connection:
             for ids in batches(document_ids):
@@ -236,7 +241,7 @@ class SourceTable:
         return results
 
     def of_sources(self, document_ids: Iterable[str]) -> set[str]:
-        """Of these documents, the ones that a source has made, or is about to."""
+        """Return those of the documents that a source has made or is about to make."""
         results: set[str] = set()
         with reading(self._engine) as connection:
             for ids in batches(document_ids):
@@ -248,7 +253,7 @@ class SourceTable:
         return results
 
     def of_document(self, document_id: str) -> tuple[DocumentSource, SourceFile] | None:
-        """What a document was made of, and is still listed."""
+        """Return the source and the listed file of a document, or None."""
         query = select(source_files).where(
             source_files.c.document_id == document_id,
             source_files.c.standing == Standing.LISTED,
@@ -258,7 +263,7 @@ class SourceTable:
         return None if row is None else (self.source(row.source_id), _file_from(row))
 
     def contents(self, document_ids: Iterable[str]) -> dict[str, str]:
-        """By document: the hash of the file that it was read from."""
+        """Return the content hashes of documents, by id."""
         results: dict[str, str] = {}
         with reading(self._engine) as connection:
             for ids in batches(document_ids):
@@ -268,7 +273,7 @@ class SourceTable:
         return results
 
     def write(self, source_id: str, files: Iterable[SourceFile]) -> bool:
-        """As they are now, in place of what was known; False if the source is not wanted any more.
+        """Write files in place of their stored rows; False if the source was removed.
 
         A source that is being removed is not written to.
         """
@@ -281,7 +286,7 @@ class SourceTable:
         return True
 
     def drop(self, source_id: str, document_ids: Iterable[str]) -> None:
-        """Know nothing of these files any more."""
+        """Delete the rows of these files."""
         with writing(self._engine) as connection:
             for ids in batches(document_ids):
                 is_one = and_(
@@ -290,7 +295,7 @@ class SourceTable:
                 connection.execute(delete(source_files).where(is_one))
 
     def stand(self, source_id: str, before: Sequence[Standing], after: Standing) -> int:
-        """Change how all files of some standings stand; returns how many."""
+        """Change the standing of all files with certain standings; return how many."""
         with writing(self._engine) as connection:
             changed = connection.execute(
                 update(source_files)
@@ -301,14 +306,14 @@ class SourceTable:
         return int(changed.rowcount)
 
     def distrust(self, source_id: str) -> None:
-        """Have the next sync read every file, whatever its mark says."""
+        """Clear the marks of all files, so that the next sync reads every one."""
         with writing(self._engine) as connection:
             is_its = source_files.c.source_id == source_id
             connection.execute(update(source_files).where(is_its).values(mark=""))
 
 
 def next_due(source: DocumentSource, now: datetime) -> datetime | None:
-    """When it is looked at again by itself."""
+    """Return when the source is synchronised next by itself; None for never."""
     if source.every_seconds is None:
         return None
     return now + timedelta(seconds=source.every_seconds)

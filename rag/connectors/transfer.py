@@ -1,4 +1,4 @@
-"""What a sync has to do, and files on their way into the library, each noted once it is stored."""
+"""Plan a sync and transfer its files into the library; each is recorded once it is stored."""
 
 import hashlib
 import threading
@@ -30,33 +30,36 @@ GONE = frozenset({Standing.REMOVING, Standing.REMOVED})
 
 @dataclass(frozen=True, slots=True)
 class SyncPlan:
-    """Each listed and each known file is in exactly one of these."""
+    """The files of a sync; each listed and each known file is in exactly one group."""
 
     new: tuple[ListedFile, ...] = ()
-    changed: tuple[tuple[SourceFile, ListedFile], ...] = ()  # or touched: its content is to judge
+    changed: tuple[tuple[SourceFile, ListedFile], ...] = ()  # or only touched: its content decides
     unchanged: tuple[tuple[SourceFile, ListedFile], ...] = ()
-    removed: tuple[SourceFile, ...] = ()  # not listed any more, nor in what could not be opened
-    waiting: tuple[ListedFile, ...] = ()  # are being written to
-    lost: tuple[SourceFile, ...] = ()  # not listed, and their documents are gone already
-    back: tuple[SourceFile, ...] = ()  # not listed, and wanted back
+    removed: tuple[SourceFile, ...] = ()  # not listed any more, nor in an unreadable archive
+    waiting: tuple[ListedFile, ...] = ()  # still being written to
+    lost: tuple[SourceFile, ...] = ()  # not listed, and their documents are deleted already
+    back: tuple[SourceFile, ...] = ()  # not listed, to be restored
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many removals at once need no yes."""
+    """How many removals at once need no confirmation."""
 
     share: float = 0.2
     most: int = 50
 
     def allow(self, removed: int, total: int) -> bool:
-        """One alone may go, unless it is all that there was."""
+        """Return whether removals need no confirmation.
+
+        A single one does not, unless it is the last file.
+        """
         if removed in (0, 1) and removed < total:
             return True
         return removed <= self.most and removed <= self.share * total
 
 
 def refused_mark(mark: str, bounds: str) -> str:
-    """Of a version that could not be read within the bounds: within others it is tried again."""
+    """Return the mark of a file refused within these limits; with other limits it is read again."""
     return f"{mark} {bounds}" if mark else ""
 
 
@@ -66,13 +69,14 @@ def compare(
     documents: Mapping[str, str],
     bounds: str,
 ) -> SyncPlan:
-    """By the source's own marks; `documents` are the contents of those that are there, by id.
+    """Compare the listed files with the known ones, by the source's own marks.
 
-    `bounds` are those of a file as they are now. A document that somebody took out or replaced by
-    hand is as its source has it again.
+    `documents` are the content hashes of existing documents, by id; `bounds` are the present limits
+    of a file. A document that was deleted or replaced by hand is restored from its source.
     """
     standing = [row for row in rows_before if row.standing not in GONE]
-    rows = {row.name: row for row in sorted(standing, key=_is_of_source)}  # what is listed counts
+    # Files in the source take precedence.
+    rows = {row.name: row for row in sorted(standing, key=_is_of_source)}
     new, changed, unchanged, waiting = [], [], [], []
     seen, met = set(), set()
     for file in listed:
@@ -97,7 +101,8 @@ def compare(
     others = [row for row in absent if row.standing is not Standing.BACK]
     lost = [row for row in others if row.document_id not in documents]
     gone = [row for row in others if row.document_id in documents and _is_of_source(row)]
-    closed = {name for name in seen if is_archive(name)}  # listed as files: nobody could open them
+    # Listed as files, since they cannot be opened.
+    closed = {name for name in seen if is_archive(name)}
     return SyncPlan(
         tuple(new),
         tuple(changed),
@@ -114,12 +119,12 @@ def _is_inside(name: str, archives: Set[str]) -> bool:
 
 
 def _is_of_source(row: SourceFile) -> bool:
-    """Not one that was had back, which the source need not list."""
+    """Return whether a file is expected to be listed: a restored one need not be."""
     return row.standing not in (Standing.KEPT, Standing.BACK)
 
 
 def _is_replaced(row: SourceFile, documents: Mapping[str, str]) -> bool:
-    """Wanted back, and somebody put another document in its place meanwhile: that one stays."""
+    """Return whether another document has replaced one to be restored: the newer one stays."""
     content = documents.get(row.document_id, row.content_hash)
     return row.standing is Standing.BACK and content != row.content_hash
 
@@ -134,9 +139,9 @@ def _is_same(row: SourceFile, file: ListedFile, documents: Mapping[str, str], bo
 def free_name(
     name: str, source: DocumentSource, taken: Mapping[str, str], document_id: str = ""
 ) -> str:
-    """The file's name; with the source's own before it where another document has that already.
+    """Return the file's name, with the source's name in front where it is taken.
 
-    `taken` are the documents of the collection by name; one of `document_id` may keep its own.
+    `taken` are the collection's documents by name; the one with `document_id` may keep its name.
     """
     numbered = (f"{source.name} ({n})/{name}" for n in count(2))
     for wanted in chain((name, f"{source.name}/{name}"), numbered):
@@ -146,7 +151,7 @@ def free_name(
 
 
 def may_have_moved(files: Sequence[ListedFile], gone: Iterable[SourceFile]) -> list[ListedFile]:
-    """The new files that are worth to be read to see whether they are not new at all."""
+    """Return the new files that may be moved ones and are worth reading to find out."""
     sizes = {(row.size, _suffix(row.name)) for row in gone if row.content_hash}
     unsized = {ending for size, ending in sizes if size is None}
     endings = {ending for _size, ending in sizes}
@@ -160,10 +165,10 @@ def may_have_moved(files: Sequence[ListedFile], gone: Iterable[SourceFile]) -> l
 
 
 def moves(hashes: Mapping[str, str], gone: Sequence[SourceFile]) -> dict[str, SourceFile]:
-    """Which of the new files, by name, are gone ones at another place: the same content and ending.
+    """Match new files, by name, with removed ones of the same content and ending.
 
-    Of several of one content, those of one name belong together, then of one file name, then of
-    one folder.
+    Among several of the same content those of the same name belong together, then of the same file
+    name, then of the same folder.
     """
     left = {row.document_id: row for row in gone if row.content_hash}
     results: dict[str, SourceFile] = {}
@@ -194,40 +199,40 @@ LIKENESS: tuple[Callable[[str], str], ...] = (
 # ── One look at a source: what all steps of a sync share ──────────────────────────────────────────
 
 ASK_SECONDS = 2.0
-MOST_CONTENT_BYTES = 64 * 1024 * 1024  # of files that were read to see what they are
-Report = Callable[[int, int], None]  # files done, of how many; raises what ends the sync
-MayRead = Callable[[], None]  # whether the source may be read now; raises Forbidden
+MOST_CONTENT_BYTES = 64 * 1024 * 1024  # of files read to compare their content
+Report = Callable[[int, int], None]  # files done, files in all; raises to end the sync
+MayRead = Callable[[], None]  # raises Forbidden where the source may not be read now
 
 
 def _public_link(url: str) -> str:
-    """Where people are led: no other kind of address stands in a page, and no login."""
+    """Return a link for users: only web addresses, without a login; else ""."""
     return without_login(url) if url.startswith(("https://", "http://")) else ""
 
 
 class SourceUnavailable(Unreadable):
-    """The source went away, or may not be read any more: nothing is known of the file."""
+    """Raised when the source cannot be read any more: nothing is known about the file."""
 
 
 class SourceRemoved(Exception):
-    """The source is being removed: its sync ends."""
+    """Raised when the source is being removed: its sync ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What syncs work with."""
+    """The services and limits that syncs use."""
 
     table: SourceTable
     documents: SqlDocumentStore
     ingestion: Ingestion
     limits: Limits
     max_bytes: int
-    bounds: str  # of a file: within others, those that were refused are tried again
+    bounds: str  # the limits of a file: when they change, refused files are tried again
     grace: timedelta
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts that grow."""
+    """Counters of a sync."""
 
     new: int = 0
     changed: int = 0
@@ -243,28 +248,31 @@ class Tally:
 
 @dataclass(slots=True)
 class SyncRun:
-    """One look at one source; only one at a time looks at the same."""
+    """The state of one sync of one source; a source has one at a time."""
 
     parts: Parts
     source: DocumentSource
     opened: Connector
     tally: Tally
     check: MayRead
-    away: SourceAway | Forbidden | None = None  # why it was not seen whole: nothing is removed then
+    # Why the listing is incomplete: nothing is removed then.
+    away: SourceAway | Forbidden | None = None
     _is_unreadable: bool = False
     _contents: dict[str, bytes] = field(default_factory=dict)
     _content_bytes: int = 0
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
     def listed(self, report: Report) -> list[ListedFile]:
-        """Sorted by name; of a source that could not be seen whole, what was seen.
+        """Return the files sorted by name; of an incomplete listing, those that were seen.
 
-        Listing may take hours: every few seconds is asked whether it may still be read, and is
-        still wanted, and whether others wait if it can go on later. Raises Forbidden and Unwanted.
+        Listing may take hours: every few seconds it checks whether the source may still be read,
+        still exists, and whether other jobs wait if it can be resumed. Raises Forbidden and
+        SourceRemoved.
         """
         checked_at = 0.0
         results: dict[str, ListedFile] = {}
-        has_secret = bool(passwords_in_query(self.source.address))  # not for who reads documents
+        # Hidden from readers of documents.
+        has_secret = bool(passwords_in_query(self.source.address))
         is_wanted = file_filter(self.source.include, self.source.exclude)
         try:
             for file in self.opened.listed():
@@ -283,8 +291,11 @@ class SyncRun:
         return [results[name] for name in sorted(results)]
 
     def read(self, file: ListedFile) -> bytes:
-        """Each file once. Raises UserError; of a source that is away too, and notes that."""
-        with self._turn:  # not every kind can be read by several threads
+        """Return a file's bytes, once.
+
+        Raises UserError, also where the source cannot be reached.
+        """
+        with self._turn:  # some sources cannot be read by several threads
             if self._is_unreadable:
                 raise SourceUnavailable(file.name, str(self.away))
             try:
@@ -299,14 +310,16 @@ class SyncRun:
                 raise SourceUnavailable(file.name, str(error)) from error
 
     def ask(self) -> None:
-        """Note whether the source may not be read any more."""
+        """Record it if the source may not be read any more."""
         try:
             self.check()
         except Forbidden as error:
             self.away = error
 
     def hashes(self, files: Iterable[ListedFile]) -> dict[str, str]:
-        """Of the content, by name; what cannot be read now is read in its turn, which says why."""
+        """Return content hashes by name; a file that cannot be read now is reported when it is
+        transferred.
+        """
         results: dict[str, str] = {}
         for file in files:
             try:
@@ -320,13 +333,12 @@ class SyncRun:
         return results
 
     def write(self, files: Iterable[SourceFile]) -> None:
-        """Raises Unwanted."""
+        """Write files. Raises SourceRemoved."""
         if not self.parts.table.write(self.source.id, files):
             raise SourceRemoved
 
     def rename(self, wanted: Iterable[tuple[SourceFile, str, str]]) -> None:
-        """The documents of files, to a name and a link, if they are there and nobody took the name
-        meanwhile."""
+        """Give documents of files a new name and link, if they exist and the name is still free."""
         named = [(row.document_id, name, url) for row, name, url in wanted]
         if named:
             self.parts.documents.rename(named)
@@ -334,15 +346,16 @@ class SyncRun:
 
 # ── Files of a source on their way into the library, each noted once it is stored ─────────────────
 
-WRITE_FILES, WRITE_SECONDS = 200, 0.5  # at the latest, what was read is noted
+# Stored files are recorded at the latest after so many or so long.
+WRITE_FILES, WRITE_SECONDS = 200, 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class PendingFile:
-    """A file that is to be read, with what is known of it."""
+    """A file to read, with its row."""
 
     row: SourceFile
-    file: ListedFile | None  # None: it is not listed, and read from what was kept of it
+    file: ListedFile | None  # None: not listed, read from its original
     is_new: bool
     is_stored: bool = False
 
@@ -353,10 +366,10 @@ def claimed_files(
     again: Mapping[str, SourceFile],
     taken: dict[str, str],
 ) -> list[PendingFile]:
-    """New files, each known from now on with the document that it is to be.
+    """Return new files with a row for each, which reserves the id of its document.
 
-    `again` are those that were here before, by name: they have their documents' ids again. A
-    document of the same name and content that no source has is taken for the file's.
+    `again` are files that were here before, by name, which get their documents' ids again. A
+    document of the same name and content without a source becomes the file's document.
     """
     adopted = _adopted(look, [file for file in files if file.name not in again], taken)
     place = look.source.collection_id
@@ -383,7 +396,7 @@ def claimed_files(
 def _adopted(
     look: SyncRun, files: Sequence[ListedFile], taken: Mapping[str, str]
 ) -> dict[str, str]:
-    """Documents that were there before, for instance from an ingest of the same folder."""
+    """Return existing documents of these files, for instance from an ingest of the same folder."""
     present = {file.name: taken[file.name] for file in files if file.name in taken}
     if not present:
         return {}
@@ -398,19 +411,22 @@ def _adopted(
 
 
 class Transfer:
-    """Reads files in, and notes of each what became of it."""
+    """Ingests files and records the result of each."""
 
     def __init__(self, look: SyncRun, coming: Sequence[PendingFile]) -> None:
         self._look = look
         self._open = {file.row.document_name: file for file in coming}
         self._total = len(self._open)
-        self._unnoted: list[PendingFile] = []  # are stored
+        self._unnoted: list[PendingFile] = []  # stored, but not recorded yet
         self._refused: list[SourceFile] = []
         self._written_at = time.monotonic()
         self._error: Exception | None = None
 
     def bring(self, report: Report) -> None:
-        """Raises Unwanted, and what ingestion raises; a model's error once all else is stored."""
+        """Ingest all files. Raises SourceRemoved and the errors of ingestion.
+
+        A model's error is raised once everything else is stored.
+        """
         try:
             with closing(self._look.parts.ingestion.ingest(self._files())) as reports:
                 for progress in reports:
@@ -464,7 +480,8 @@ class Transfer:
     def _count(self, coming: PendingFile, progress: Progress) -> None:
         tally = self._look.tally
         if progress.stage is Stage.FAILED and progress.document_id:
-            self._error = progress.error  # of the model: it is stored, and embedded later
+            # An error of the model: the file is stored and embedded later.
+            self._error = progress.error
         elif progress.stage is Stage.FAILED:
             return
         if coming.is_new:
@@ -475,10 +492,12 @@ class Transfer:
             tally.changed += 1
 
     def _refuse(self, coming: PendingFile, progress: Progress) -> None:
-        """Not read again before it changes, if the fault is the file's own."""
+        """Record why a file failed; if the fault is the file's, it is not read again before it
+        changes.
+        """
         if isinstance(progress.error, SourceUnavailable):
             return
-        if isinstance(progress.error, NotFound):  # the right went since the file was read
+        if isinstance(progress.error, NotFound):  # the right was withdrawn since the file was read
             self._look.ask()
             return
         is_own = isinstance(progress.error, Unreadable | TooLarge)

@@ -1,4 +1,4 @@
-"""The schema, and the engine: SQLite by default, PostgreSQL by URL."""
+"""The database: its schema, and the engine for SQLite (the default) or PostgreSQL (by URL)."""
 
 from rag.db.engine import (
     MIGRATIONS,

@@ -1,6 +1,6 @@
-"""Who did what, when and from where: written where it happens, in the same transaction.
+"""The audit trail: who did what, when and from where, written in the transaction that does it.
 
-So it holds by whatever way it was done: a page, a program, a command line, a sync, a job.
+So it is complete for pages, API clients, command lines, syncs and jobs alike.
 """
 
 import getpass
@@ -17,12 +17,12 @@ from rag.db.engine import as_utc, reading, storable, writing
 from rag.db.schema import audit
 
 LONGEST_SUBJECT = 300
-HERE = "this machine"  # the address of whoever runs a command
+HERE = "this machine"  # the address for command lines
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """On whose behalf something is done."""
+    """The owner and address on whose behalf something is done."""
 
     owner: str  # empty where the caller was not known
     address: str
@@ -33,7 +33,7 @@ _actor: ContextVar[Actor | None] = ContextVar("actor", default=None)
 
 @contextmanager
 def acting(owner: str, address: str) -> Iterator[None]:
-    """What is done until the end is done on this behalf."""
+    """Attribute what is done inside the block to this owner and address."""
     token = _actor.set(Actor(owner, address))
     try:
         yield
@@ -42,17 +42,17 @@ def acting(owner: str, address: str) -> Iterator[None]:
 
 
 def act(owner: str, address: str) -> None:
-    """What this request does from now on is done on this behalf."""
+    """Attribute what this request does from now on to this owner and address."""
     _actor.set(Actor(owner, address))
 
 
 def act_no_more() -> None:
-    """The request has ended; its thread serves others."""
+    """End the attribution of a request: its thread serves other requests."""
     _actor.set(None)
 
 
 def _somebody() -> Actor:
-    """Whoever runs the process, where nobody else asked."""
+    """Return the current actor, or else the operating system's user who runs the process."""
     try:
         return _actor.get() or Actor(f"operator:{getpass.getuser()}", HERE)
     except (KeyError, OSError):  # a user without a name, as in containers
@@ -60,7 +60,7 @@ def _somebody() -> Actor:
 
 
 def record(connection: Connection, action: str, *subjects: str) -> None:
-    """Write down what this transaction does, to each of these."""
+    """Record an action of this transaction, once for each subject."""
     actor = _somebody()
     row = {"at": datetime.now(UTC), "action": action, "owner": actor.owner}
     row["address"] = actor.address
@@ -71,7 +71,7 @@ def record(connection: Connection, action: str, *subjects: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One thing that somebody did."""
+    """An entry of the audit trail."""
 
     at: datetime
     owner: str  # empty where the caller was not known
@@ -81,7 +81,7 @@ class AuditEntry:
 
 
 class AuditTrail:
-    """Entries are added and read, never changed."""
+    """The audit trail in the database; entries are added and read, never changed."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -89,7 +89,7 @@ class AuditTrail:
     def add(
         self, action: str, subject: str = "", *, owner: str | None = None, address: str = ""
     ) -> None:
-        """Write down what just happened; without an owner, on behalf of whom it happens."""
+        """Record an action that just happened; without an owner, for the current actor."""
         with writing(self._engine) as connection:
             if owner is None:
                 record(connection, action, subject)
@@ -98,7 +98,7 @@ class AuditTrail:
                 record(connection, action, subject)
 
     def entries(self) -> Iterator[AuditEntry]:
-        """All, oldest first."""
+        """Yield all entries, oldest first."""
         with reading(self._engine) as connection:
             for row in connection.execute(select(audit).order_by(audit.c.row)):
                 yield AuditEntry(as_utc(row.at), row.owner, row.action, row.subject, row.address)

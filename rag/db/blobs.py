@@ -1,9 +1,7 @@
-"""Files by their names in one place: a folder, or a URL that fsspec knows.
+"""Blobs: files by name in a folder or at a URL that fsspec knows; and holds on their deletion.
 
-Each is written whole or not at all, and never changed. Libraries of clients are loaded by the first
-use of a place that needs them.
-
-A hold is a row, so that every process on every machine sees it.
+Each file is written completely or not at all, and never changed. Client libraries are imported
+when a place needs them. A hold is a database row, so that every process on every machine sees it.
 """
 
 import errno
@@ -29,35 +27,38 @@ from rag.errors import SetupError, StorageFailed
 
 BLOCK = 1 << 20
 PART = ".part"
-CACHE_BYTES = 1 << 30  # of files of elsewhere, on this machine
+CACHE_BYTES = 1 << 30  # of remote files, cached on this machine
 
 
 class Blobs(Protocol):
-    """What a place of files does; names are relative, with `/` between their parts."""
+    """A place of files; names are relative, with `/` between their parts."""
 
     place: str  # for people, without passwords
 
     def sizes(self) -> dict[str, int]:
-        """All names, with the lengths of their files; those half written are left out."""
+        """Return all names with the sizes of their files; incomplete files are left out."""
 
     def size(self, name: str) -> int | None:
-        """None where there is no such file."""
+        """Return the size of a file; None if there is no such file."""
 
     def open(self, name: str) -> BinaryIO:
-        """Raises OSError."""
+        """Open a file. Raises OSError."""
 
     def write(self, name: str, parts: Iterable[bytes]) -> None:
-        """In the place of what was there. Raises OSError, and leaves no half file then."""
+        """Write a file, replacing an existing one.
+
+        Raises OSError, and then leaves no incomplete file.
+        """
 
     def remove(self, names: Iterable[str]) -> None:
-        """Those that exist."""
+        """Delete the files that exist."""
 
     def modified(self, name: str) -> datetime:
-        """When it was written."""
+        """Return when a file was written."""
 
 
 def open_blobs(url: str | Path) -> "FolderBlobs | RemoteBlobs":
-    """A folder, by its path or a file: URL, or what fsspec makes of a URL."""
+    """Open a folder, by its path or a file: URL, or any other URL through fsspec."""
     text = str(url)
     if "://" not in text:
         return FolderBlobs(Path(text))
@@ -67,14 +68,14 @@ def open_blobs(url: str | Path) -> "FolderBlobs | RemoteBlobs":
 
 
 def blocks(file: BinaryIO) -> Iterator[bytes]:
-    """Its content, closed at the end."""
+    """Yield a file's content in blocks, and close it at the end."""
     with file:
         while block := file.read(BLOCK):
             yield block
 
 
 class FolderBlobs:
-    """A folder of this machine."""
+    """Files in a folder of this machine."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -101,7 +102,7 @@ class FolderBlobs:
         _make_private(target.parent)
         try:
             descriptor = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor has no path
+            with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor is no path
                 for part in parts:
                     file.write(part)
                 file.flush()
@@ -112,7 +113,7 @@ class FolderBlobs:
             raise
 
     def link(self, name: str, other: Path) -> bool:
-        """Have the file of another folder under a second name; False where that cannot be."""
+        """Link a file of another folder under this name; False where that is not possible."""
         target = self.path(name)
         _make_private(target.parent)
         with suppress(OSError):
@@ -126,7 +127,7 @@ class FolderBlobs:
             self.path(name).unlink(missing_ok=True)
 
     def remove_halves(self, before: datetime | None = None) -> None:
-        """What killed processes left, and began before that."""
+        """Delete incomplete files that killed processes left, of those begun before `before`."""
         for path in self.folder.rglob(f"*{PART}"):
             with suppress(FileNotFoundError):
                 if before is None or path.stat().st_mtime < before.timestamp():
@@ -136,11 +137,11 @@ class FolderBlobs:
         return datetime.fromtimestamp(self.path(name).stat().st_mtime, UTC)
 
     def path(self, name: str) -> Path:
-        """Where a file of this name lies, or would."""
+        """Return where a file of this name is, or would be."""
         return self.folder / name
 
     def free(self) -> int:
-        """Bytes that can still be written."""
+        """Return how many bytes can still be written."""
         folder = self.folder.absolute()
         while not folder.exists():
             folder = folder.parent
@@ -148,7 +149,7 @@ class FolderBlobs:
 
 
 class RemoteBlobs:
-    """Files at a URL that fsspec knows; what its client raises comes as an OSError."""
+    """Files at a URL that fsspec knows; errors of its client become OSError."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -157,7 +158,7 @@ class RemoteBlobs:
         self.place = urlunsplit((parts.scheme, host, parts.path, "", ""))
 
     def check(self) -> None:
-        """Raises SetupError where nothing that is installed can open it."""
+        """Raise SetupError where no installed package can open the URL."""
         _ = self._opened
 
     @cached_property
@@ -230,9 +231,9 @@ class RemoteBlobs:
 
 
 def local_path(blobs: Blobs, name: str, cache: Path) -> Path | None:
-    """A file of this machine with this content; what lies elsewhere is fetched, and kept a while.
+    """Return a local path of a file; a remote file is fetched and cached. None if there is none.
 
-    The least used go from the cache where it is full.
+    The cache drops the least recently used files when it is full.
     """
     if isinstance(blobs, FolderBlobs):
         path = blobs.path(name)
@@ -250,7 +251,7 @@ def local_path(blobs: Blobs, name: str, cache: Path) -> Path | None:
 
 
 def _trim(cache: Path, newest: Path) -> None:
-    """Of a cache that grew too large, what was used longest ago goes."""
+    """Delete the least recently used files of a cache that has grown too large."""
     results = []
     for path in cache.rglob("*"):
         with suppress(FileNotFoundError):
@@ -267,13 +268,13 @@ def _trim(cache: Path, newest: Path) -> None:
 
 
 BACKUP, RESTORE = "backup", "restore"
-LEASE = timedelta(minutes=2)  # a killed backup keeps nothing for longer
+LEASE = timedelta(minutes=2)  # a killed backup delays deletions no longer than this
 RENEW_SECONDS = 20.0
 
 
 @contextmanager
 def deletions_put_off(engine: Engine) -> Iterator[None]:
-    """Nobody removes a file beside the database meanwhile; what waits goes at the next tidying."""
+    """Let no process delete a file beside the database; the next tidying deletes them."""
     hold_id, ended = uuid4().hex, threading.Event()
     _place(engine, hold_id, BACKUP, datetime.now(UTC) + LEASE)
 
@@ -295,12 +296,12 @@ def deletions_put_off(engine: Engine) -> Iterator[None]:
 
 
 def has_holds(engine: Engine) -> bool:
-    """Whether this database knows of any."""
+    """Return whether this database has the table of holds."""
     return inspect(engine).has_table(holds.name)
 
 
 def deletions_wait(engine: Engine) -> bool:
-    """Whether a backup copies files just now."""
+    """Return whether a backup is copying files now."""
     is_alive = or_(holds.c.until.is_(None), holds.c.until > datetime.now(UTC))
     query = select(holds.c.id).where(holds.c.kind == BACKUP, is_alive)
     with reading(engine) as connection:
@@ -308,12 +309,12 @@ def deletions_wait(engine: Engine) -> bool:
 
 
 def hold_jobs(engine: Engine) -> None:
-    """What was queued or due before now waits for somebody who lets it go on."""
+    """Hold the jobs that were queued or due before now, until `release_jobs`."""
     _place(engine, RESTORE, RESTORE, None, "library.restored", "")
 
 
 def release_jobs(engine: Engine) -> bool:
-    """Let them go on; False where none waited."""
+    """Let held jobs run; False if none were held."""
     with writing(engine) as connection:
         count = connection.execute(delete(holds).where(holds.c.kind == RESTORE)).rowcount
         record(connection, "jobs.resumed", *([""] if count else []))
@@ -321,7 +322,7 @@ def release_jobs(engine: Engine) -> bool:
 
 
 def restored_at(connection: Connection) -> datetime | None:
-    """When this library was put back from a backup, unless its jobs go on since."""
+    """Return when this library was restored from a backup; None once its jobs are released."""
     query = select(holds.c.since).where(holds.c.kind == RESTORE)
     since = connection.execute(query.limit(1)).scalar()
     return as_utc(since) if since else None
@@ -336,7 +337,7 @@ def _place(engine: Engine, hold_id: str, kind: str, until: datetime | None, *dee
 
 
 def _make_private(folder: Path) -> None:
-    """With the folders above it that are missing: `mkdir(parents=True)` opens those to others."""
+    """Create a folder and its missing parents for the owner only, unlike `mkdir(parents=True)`."""
     if not folder.is_dir():
         _make_private(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)

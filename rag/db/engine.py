@@ -1,4 +1,4 @@
-"""Connections: SQLite by default, PostgreSQL by URL; what a full or damaged disk says, in words."""
+"""Connections to SQLite or PostgreSQL, migrations, and plain messages for full or damaged disks."""
 
 import fcntl
 import re
@@ -32,13 +32,13 @@ from rag.records import Readable
 
 # ── Which tables of a SQLite database are damaged, page by page, and what that means ──────────────
 
-WORDS = "chunks_fts"  # what begins so is made of the chunks, and can be made again
+WORDS = "chunks_fts"  # tables with this prefix are derived from the chunks and can be rebuilt
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY name"
 UNREADABLE = "the list of its tables"
 
 
 def damaged_tables(engine: Engine) -> list[str]:
-    """Names of tables whose pages cannot be read; none of PostgreSQL, which checks its own."""
+    """Return the tables whose pages cannot be read; PostgreSQL checks its own, so none of it."""
     if engine.dialect.name != "sqlite":
         return []
     with engine.connect() as connection:
@@ -59,18 +59,18 @@ def _is_whole(connection: Connection, name: str) -> bool:
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether that is what the database says, and not that it is away or not ours."""
+    """Return whether a database error means damage, not an unreachable or foreign database."""
     message = str(getattr(error, "orig", None) or error)
     return bool(re.search("malformed|corrupt|vtable constructor failed|not a database", message))
 
 
 def is_of_words(names: list[str]) -> bool:
-    """Whether all that is damaged can be made again from the rest."""
+    """Return whether all damaged tables can be rebuilt from the others."""
     return bool(names) and all(name.startswith(WORDS) for name in names)
 
 
 def damage_in_words(names: list[str]) -> str:
-    """What is damaged, and what to do."""
+    """Return which tables are damaged, and what to do."""
     if is_of_words(names):
         return (
             "The word index of the database is damaged; the documents themselves are whole. "
@@ -90,18 +90,18 @@ POSTGRESQL_SETTINGS = (
     "SET jit = off; SET plan_cache_mode = force_custom_plan; SET synchronize_seqscans = off"
 )
 
-POOL = 10  # connections of a process to PostgreSQL, and as many again at times
-CONNECT_SECONDS = 10  # that whoever needs one waits
-AWAY_SECONDS = 60.0  # that whoever has an answer to keep waits for PostgreSQL
+POOL = 10  # connections of a process to PostgreSQL, and as many more under load
+CONNECT_SECONDS = 10  # how long a caller waits for a connection
+AWAY_SECONDS = 60.0  # how long saving an answer waits for PostgreSQL
 TRY_AGAIN_SECONDS = 0.5
 _waits_until: ContextVar[float] = ContextVar("waits_until", default=0.0)
 
 
 def open_engine(url: str) -> Engine:
-    """Connect; call `migrate` once before use.
+    """Open an engine; call `migrate` once before use.
 
-    On SQLite every write transaction begins IMMEDIATE: two writers wait for each other instead
-    of failing when the second one upgrades its lock.
+    On SQLite every write transaction begins IMMEDIATE: two writers wait for each other instead of
+    failing when the second one upgrades its lock.
     """
     parsed = make_url(url)
     if parsed.get_backend_name() == "postgresql":
@@ -116,7 +116,7 @@ def open_engine(url: str) -> Engine:
     engine = create_engine(
         parsed,
         connect_args={"check_same_thread": False, "timeout": 15},
-        hide_parameters=True,  # an error's text would hold questions and documents otherwise
+        hide_parameters=True,  # otherwise errors would contain questions and documents
     )
     event.listen(engine, "connect", _prepare_sqlite)
     return engine
@@ -145,7 +145,7 @@ def _open_postgresql(url: URL) -> Engine:
 
 @contextmanager
 def waiting_for_database() -> Iterator[None]:
-    """Have connections wait for a database that is away; nobody else waits for it."""
+    """Let new connections in this block wait for a database that cannot be reached."""
     before = _waits_until.set(time.monotonic() + AWAY_SECONDS)
     try:
         yield
@@ -164,9 +164,9 @@ def _connect_patiently(dialect: Any, _record: Any, where: Any, options: Any) -> 
 
 
 def _prepare_postgresql(connection: Any, _record: Any) -> None:
-    """Every query is planned for its own values: a rare and a common word need different plans.
+    """Plan each query for its own values: a rare and a common word need different plans.
 
-    Compiling a plan takes longer than any query of ours. Scans begin at the table's start, so that
+    JIT compilation takes longer than any of the queries. Scans begin at the table's start, so that
     runs agree.
     """
     connection.execute(POSTGRESQL_SETTINGS)
@@ -181,12 +181,12 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
 
 @contextmanager
 def writing(engine: Engine, *, follows_keys: bool = True) -> Iterator[Connection]:
-    """One write transaction: commits at the end, rolls back on any error.
+    """Open a write transaction: it commits at the end and rolls back on any error.
 
-    Without following foreign keys SQLite lets a table be put in the place of another.
+    Without following foreign keys SQLite lets one table replace another.
 
     Raises:
-        StorageFailed: the disk is full or can only be read.
+        StorageFailed: The disk is full or read-only.
     """
     try:
         with (
@@ -209,7 +209,7 @@ def _foreign_keys_off(connection: Connection, are_followed: bool) -> Iterator[No
     if are_followed or connection.dialect.name != "sqlite":
         yield
         return
-    connection.connection.execute("PRAGMA foreign_keys=OFF")  # does nothing in a transaction
+    connection.connection.execute("PRAGMA foreign_keys=OFF")  # has no effect inside a transaction
     try:
         yield
     finally:
@@ -217,7 +217,10 @@ def _foreign_keys_off(connection: Connection, are_followed: bool) -> Iterator[No
 
 
 def storage_reason(text: str) -> str | None:
-    """What SQLite and PostgreSQL say of a disk that cannot take more, in words for everybody."""
+    """Return what an error of a full or read-only disk means in plain words.
+
+    None for other errors.
+    """
     if re.search(r"disk is full|no space left|could not extend file|disk I/O error", text, re.I):
         return (
             "The disk that holds the data is full, so this could not be kept. Make room and try "
@@ -233,10 +236,10 @@ def storage_reason(text: str) -> str | None:
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """One read transaction: several reads inside see the same state.
+    """Open a read transaction: all reads inside see the same state.
 
     Raises:
-        StorageFailed: the database is damaged, or its word index alone; the message says which.
+        StorageFailed: The database or its word index is damaged; the message says which.
     """
     try:
         with engine.connect() as connection, connection.begin():
@@ -252,12 +255,12 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 
 def as_utc(moment: datetime) -> datetime:
-    """SQLite forgets the zone; what we store is UTC."""
+    """Add the zone UTC to a time without one: SQLite does not store zones."""
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def storable(text: str) -> str:
-    """The text without what databases refuse: NULs and lone surrogates become U+FFFD."""
+    """Replace what databases refuse, NULs and lone surrogates, by U+FFFD."""
     if text.isascii() and "\x00" not in text:
         return text
     return (
@@ -270,18 +273,18 @@ def storable(text: str) -> str:
 _REVISION = re.compile(r'^(revision|down_revision)[^=\n]*= *"?(\w+)', re.MULTILINE)
 MIGRATIONS = Path(__file__).with_name("migrations")
 FIRST_SCHEMA = MIGRATIONS / "first"
-TEXT_INDEXES = FIRST_SCHEMA  # the newest of them, in NAME_text.sql: SQLAlchemy has no words for it
-BEFORE_RELEASE = "a9da5e2b"  # the last with the steps that led to the first schema
+TEXT_INDEXES = FIRST_SCHEMA  # the newest are in NAME_text.sql: SQLAlchemy cannot express them
+BEFORE_RELEASE = "a9da5e2b"  # the last commit with the migrations before the first schema
 
 
 def newest_revision() -> str:
-    """The last of them."""
+    """Return the newest schema revision."""
     return revisions()[-1]
 
 
 @cache
 def revisions() -> list[str]:
-    """From the first to the newest, as each says which comes before it."""
+    """Return all revisions, oldest first, from each migration's `down_revision`."""
     following: dict[str, str] = {}
     for path in (MIGRATIONS / "versions").glob("[0-9]*.py"):
         header = dict(_REVISION.findall(path.read_text(encoding="utf-8")))
@@ -293,14 +296,14 @@ def revisions() -> list[str]:
 
 
 def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) -> str | None:
-    """Make the schema, or bring it to the newest version; several processes may do so at once.
+    """Create the schema, or upgrade it; several processes may do so at once.
 
-    `before` is called with the old revision of a database that has one, by one process at a time.
-    Returns the old one where there was one and it is not the newest.
+    `before` is called with the old revision of an existing database, by one process at a time.
+    Returns the old revision if there was one and it was not the newest.
     """
     revision = revision_of(engine)
     if revision == newest_revision():
-        return None  # nearly always, and without loading Alembic
+        return None  # the usual case, without importing Alembic
     if revision is not None and revision < revisions()[0]:
         raise SetupError(
             f"The database {engine.url.render_as_string()} was made before the first release (its "
@@ -320,7 +323,7 @@ def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) ->
 
 
 def _made_new(engine: Engine) -> bool:
-    """Whether the schema was made at once, without the steps that led to it, nor Alembic."""
+    """Create the newest schema in an empty database, without Alembic; False if it is not empty."""
     with writing(engine) as connection:
         _wait_for_others(connection)
         if inspect(connection).has_table("alembic_version"):
@@ -336,7 +339,7 @@ def _made_new(engine: Engine) -> bool:
 
 
 def run_statements(connection: Connection, file: Path) -> None:
-    """Of a file of SQL, as it stands there."""
+    """Run the statements of an SQL file unchanged."""
     for statement in file.read_text(encoding="utf-8").split("\n-- next\n"):
         # The PostgreSQL driver reads a per cent sign as a placeholder.
         is_postgresql = connection.dialect.name == "postgresql"
@@ -350,7 +353,7 @@ def _wait_for_others(connection: Connection) -> None:
 
 @contextmanager
 def restored_schema(engine: Engine, revision: str) -> Iterator[Connection]:
-    """A transaction in an empty database with the schema of a revision; at its end, the newest."""
+    """Open a transaction on an empty database with a revision's schema; upgrade it at the end."""
     with writing(engine, follows_keys=False) as connection:
         upgrade(connection, revision)
         yield connection
@@ -359,7 +362,7 @@ def restored_schema(engine: Engine, revision: str) -> Iterator[Connection]:
 
 @contextmanager
 def _migration_lock(engine: Engine, *, is_needed: bool) -> Iterator[None]:
-    """While no other process does what comes before a migration."""
+    """Let no other process run what precedes a migration meanwhile."""
     if not is_needed:
         yield
     elif engine.dialect.name == "postgresql":
@@ -376,7 +379,7 @@ def _migration_lock(engine: Engine, *, is_needed: bool) -> Iterator[None]:
 
 
 def upgrade(connection: Connection, revision: str) -> None:
-    """In the transaction of this connection. Raises SetupError for an unknown revision."""
+    """Upgrade in the connection's transaction. Raises SetupError for an unknown revision."""
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError
@@ -396,7 +399,7 @@ def upgrade(connection: Connection, revision: str) -> None:
 
 
 def revision_of(engine: Engine) -> str | None:
-    """Of the schema; None where there is none."""
+    """Return the schema's revision; None if there is no schema."""
     with reading(engine) as connection:
         if not inspect(connection).has_table("alembic_version"):
             return None
@@ -407,15 +410,15 @@ def revision_of(engine: Engine) -> str | None:
 
 
 def inside(column: ColumnElement[Any], readable: Readable) -> ColumnElement[bool]:
-    """Rows of the collections that the asker may read."""
+    """Return the condition for rows of the collections that the caller may read."""
     return true() if readable.ids is None else column.in_(sorted(readable.ids))
 
 
 def versions(connection: Connection, readable: Readable) -> dict[str, int]:
-    """Of the collections: what was read of one holds until its version is another."""
+    """Return the versions of collections; values read from one are valid until it changes."""
     if (
         readable.ids is None
-    ):  # as every search asks: what is built anew each time costs five times it
+    ):  # plain SQL: each search runs it, and building it costs five times as much
         rows = connection.exec_driver_sql("SELECT id, version FROM collections")
     else:
         table = collections
@@ -425,7 +428,7 @@ def versions(connection: Connection, readable: Readable) -> dict[str, int]:
 
 
 def mark_changed(connection: Connection, collection_ids: Iterable[str]) -> None:
-    """Documents of these were written, moved or deleted."""
+    """Raise the versions of collections whose documents were written, moved or deleted."""
     table = collections
     is_one = table.c.id.in_(sorted(set(collection_ids)))
     connection.execute(update(table).where(is_one).values(version=table.c.version + 1))

@@ -1,4 +1,4 @@
-"""Every table, as SQLAlchemy Core sees it: of a new database, and where migrations lead to."""
+"""Every table in SQLAlchemy Core: the schema of a new database and the result of all migrations."""
 
 from sqlalchemy import (
     JSON,
@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 metadata = MetaData()
-# SQLite numbers rows by itself only where the type is called so, and always with 64 bits.
+# SQLite numbers rows only in a column of type INTEGER, always with 64 bits.
 WideInteger = BigInteger().with_variant(Integer, "sqlite")
 
 collections = Table(
@@ -30,7 +30,7 @@ collections = Table(
     Column("name", Text, nullable=False),
     Column("owner", String(200), nullable=False),
     Column("everybody", Integer, nullable=False),  # a Right
-    # Counts what its documents went through: see `versions`.
+    # Raised with every change of its documents: see `versions`.
     Column("version", BigInteger, nullable=False, server_default="0"),
     UniqueConstraint("owner", "name", name="one_collection_per_name"),
 )
@@ -56,16 +56,16 @@ documents = Table(
     Column("chunk_count", Integer, nullable=False),
     Column("names", JSON, nullable=False),
     Column("ingested_at", DateTime(timezone=True), nullable=False),
-    Column("owner", String(200), nullable=False, server_default=""),  # empty: whoever runs this
+    Column("owner", String(200), nullable=False, server_default=""),  # empty: the operator
     Column("collection_id", ForeignKey("collections.id"), nullable=False),
     UniqueConstraint("collection_id", "name", name="one_document_per_name"),
     Column("report", JSON, nullable=False, server_default="{}"),  # ReadingReport
-    # Title and name, where words are looked for in any case.
+    # Title and name in case-folded form, for searching words.
     Column("folded", Text, nullable=False, server_default=""),
-    Column("url", Text, nullable=False, server_default=""),  # where people open it at its source
+    Column("url", Text, nullable=False, server_default=""),  # its link at the source
 )
 
-# What a collection is kept in step with.
+# Sources that collections are synchronised with.
 document_sources = Table(
     "document_sources",
     metadata,
@@ -91,7 +91,7 @@ document_sources = Table(
     Index("sources_by_due", "next_due_at"),
 )
 
-# Their files, each with the document that is made of it; removed ones stay for a while.
+# Files of the sources, each with its document; removed ones stay for a while.
 source_files = Table(
     "source_files",
     metadata,
@@ -121,7 +121,7 @@ sections = Table(
     Column("page", Integer),
 )
 
-# Lexical search reads an index that triggers (SQLite) or a generated column (PostgreSQL) keep
+# Word search reads an index that triggers (SQLite) or a generated column (PostgreSQL) keep
 # equal to this table; see migrations/first.
 chunks = Table(
     "chunks",
@@ -132,21 +132,21 @@ chunks = Table(
     Column("section_index", Integer, nullable=False),
     Column("position", Integer, nullable=False),
     Column("locator", Text, nullable=False),
-    Column("heading", Text, nullable=False),  # Chunk.heading, for lexical search
+    Column("heading", Text, nullable=False),  # Chunk.heading, for word search
     Column("heading_path", JSON, nullable=False),
     Column("text", Text, nullable=False),
     Column("start", Integer, nullable=False),
     Column("end", Integer, nullable=False),
-    # False until the vector index holds it: a killed ingest leaves these to be done again.
+    # False until the vector index holds it: `synchronise` embeds what a killed ingest left.
     Column("is_embedded", Boolean, nullable=False, default=False),
-    # That of its document: word indexes filter by it.
+    # That of its document; word indexes filter by it.
     Column("collection_id", String(40), nullable=False, server_default="1"),
     Index("chunks_by_document", "document_id", "position"),
     Index("chunks_to_embed", "is_embedded"),
     Index("chunks_by_collection", "collection_id"),
 )
 
-# What a second embedding model makes of chunks: a step, then a byte for each number of the vector.
+# Vectors of the second embedding model: a step, then one byte for each component.
 second_vectors = Table(
     "second_vectors",
     metadata,
@@ -165,7 +165,7 @@ identifiers = Table(
     Index("identifiers_by_code", "code"),
 )
 
-# Chunks that one of several processes embeds, and how long nobody else shall.
+# Chunks that one of several processes embeds, and until when no other may.
 embedding_claims = Table(
     "embedding_claims",
     metadata,
@@ -176,7 +176,7 @@ embedding_claims = Table(
 # Chunks deleted here that the vector index may still hold.
 removed_chunks = Table("removed_chunks", metadata, Column("id", String(40), primary_key=True))
 
-# Chunks that earlier readers made of the same file: what cites them has not changed.
+# Chunks that earlier readers made of the same file: citations of them are not outdated.
 earlier_chunks = Table(
     "earlier_chunks",
     metadata,
@@ -185,7 +185,7 @@ earlier_chunks = Table(
     Index("earlier_chunks_by_document", "document_id"),
 )
 
-# Chunks of which the vector index may not know yet in which collection they are.
+# Chunks whose collection may still be wrong in the vector index.
 moved_chunks = Table("moved_chunks", metadata, Column("id", String(40), primary_key=True))
 
 # Typed tables of documents; their rows are Parquet files named by the id.
@@ -199,7 +199,7 @@ tables = Table(
     Column("locator", Text, nullable=False),
     Column("row_count", Integer, nullable=False),
     Column("columns", JSON, nullable=False),
-    Column("words", Text, nullable=False),  # what the table is chosen by
+    Column("words", Text, nullable=False),  # the words by which the table is chosen
     Index("tables_by_document", "document_id", "position"),
 )
 
@@ -215,20 +215,22 @@ sessions = Table(
     Column("message_count", Integer, nullable=False, default=0),
     Column("turn_count", Integer, nullable=False, default=0),
     Column("source_count", Integer, nullable=False, default=0),
-    # Raised when summaries are forgotten or turns erased: what was made of them before is dropped.
+    # Raised when summaries are forgotten or turns erased: results of earlier epochs are dropped.
     Column("epoch", Integer, nullable=False, default=0),
     # Messages to show once, in the next context; the end is not included.
     Column("requested_start", Integer),
     Column("requested_end", Integer),
-    Column("collections", JSON),  # ids of those that were chosen
-    Column("forgotten", Integer, nullable=False, server_default="0"),  # messages: in no summary
-    Column("expires_at", DateTime(timezone=True)),  # of one in which nothing that is said is kept
-    Column("parent", String(40)),  # of a branch: where its messages before `branch_index` are from
+    Column("collections", JSON),  # ids of the chosen collections
+    Column(
+        "forgotten", Integer, nullable=False, server_default="0"
+    ),  # messages that are in no summary
+    Column("expires_at", DateTime(timezone=True)),  # of a session that is not kept
+    Column("parent", String(40)),  # of a branch: the session of its messages before `branch_index`
     Column("branch_index", Integer),
-    Column("family", String(40)),  # whose register it shares: the id of the first session
-    Column("model", Text),  # that was picked; none: the one that answers everybody
-    Column("client_id", String(64)),  # what a client that chose one calls it
-    # What a model asked for besides: {"include_search_results", "max_context_messages"}.
+    Column("family", String(40)),  # the first session's id; a family shares one source register
+    Column("model", Text),  # the chosen model; none: the default model
+    Column("client_id", String(64)),  # an id that the client chose
+    # Requested by a model: {"include_search_results", "max_context_messages"}.
     Column("preferences", JSON),
     Index("sessions_by_owner", "owner", "last_used_at"),
     Index("sessions_by_family", "family"),
@@ -280,7 +282,7 @@ sources = Table(
     UniqueConstraint("session_id", "chunk_id", name="one_number_per_chunk"),
 )
 
-# Results of tables, by the number under which their session cites them.
+# Results of table queries, by the number under which their session cites them.
 table_results = Table(
     "table_results",
     metadata,
@@ -303,7 +305,7 @@ summaries = Table(
     Column("report", JSON, nullable=False),
     Column("tokens", Integer, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
-    # Those of the session's own epoch are in the context; those made on request are of none.
+    # Summaries of the session's own epoch are in the context; those made on request have none.
     UniqueConstraint("session_id", "epoch", "start", "end", name="one_summary_per_range"),
 )
 
@@ -316,14 +318,14 @@ message_vectors = Table(
     Column("vector", LargeBinary, nullable=False),  # float32, little-endian
 )
 
-# Words of the older messages of long sessions, for recall: where each is said in a block of them.
-# The empty word tells how many paragraphs there are up to the end of its block.
+# Words of older messages in long sessions, for recall: their places within a block of messages.
+# The empty word's row holds the number of paragraphs up to the end of its block.
 message_words = Table(
     "message_words",
     metadata,
     Column("session_id", ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
     Column("word", Text, primary_key=True),
-    Column("end", Integer, primary_key=True),  # of the block: the message behind it
+    Column("end", Integer, primary_key=True),  # the index after the block's last message
     Column("postings", LargeBinary, nullable=False),  # `rag.memory.recall.Postings`
 )
 
@@ -343,11 +345,13 @@ jobs = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False),
     Column("collection_id", String(40), nullable=False, server_default="1"),  # of an upload
     Column("attempts", Integer, nullable=False, server_default="0"),
-    Column("due_at", DateTime(timezone=True)),  # of one that is tried again
-    Column("has_arrived", Boolean, nullable=False, server_default=false()),  # text of an upload
+    Column("due_at", DateTime(timezone=True)),  # of a job that is tried again
+    Column(
+        "has_arrived", Boolean, nullable=False, server_default=false()
+    ),  # whether an upload's text is stored
 )
 
-# Files on their way in, by the id of their job, where several hosts share the work.
+# Uploaded files by the id of their job, where several hosts share the work.
 uploads = Table(
     "uploads",
     metadata,
@@ -355,7 +359,7 @@ uploads = Table(
     Column("content", LargeBinary, nullable=False),
 )
 
-# Answers by what they are known again by when a client of the OpenAI protocols sends them back.
+# Keys by which answers are recognised when a client of the OpenAI protocols sends them back.
 answer_fingerprints = Table(
     "answer_fingerprints",
     metadata,
@@ -366,18 +370,18 @@ answer_fingerprints = Table(
     Index("answer_fingerprints_by_session", "session_id", "index"),
 )
 
-# Names of conversations with clients of the OpenAI protocols, and what they go on from.
+# Hashes of transcripts of OpenAI clients, and the sessions that they continue.
 transcript_hashes = Table(
     "transcript_hashes",
     metadata,
     Column("owner", String(200), primary_key=True),
     Column("hash", String(64), primary_key=True),
     Column("session_id", ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
-    Column("index", Integer, nullable=False),  # messages of the session at that place, if it is one
+    Column("index", Integer, nullable=False),  # message count of the session at that place
     Index("transcript_hashes_by_session", "session_id"),
 )
 
-# Browsers that are logged in. The id is the digest of what their cookie holds.
+# Logged-in browsers. The id is the digest of the cookie's value.
 logins = Table(
     "logins",
     metadata,
@@ -405,7 +409,7 @@ audit = Table(
     Column("address", String(100), nullable=False),
 )
 
-# What each process counts, so that any of them can tell the figures of all.
+# Counters of each process, so that any process can report the sums.
 measurements = Table(
     "measurements",
     metadata,
@@ -414,17 +418,17 @@ measurements = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False),
 )
 
-# What waits: deletions of files for a backup, jobs of a library that was put back for a yes.
+# Holds: on deletions during a backup, and on jobs of a restored library until released.
 holds = Table(
     "holds",
     metadata,
     Column("id", String(40), primary_key=True),
     Column("kind", String(20), nullable=False),
     Column("since", DateTime(timezone=True), nullable=False),
-    Column("until", DateTime(timezone=True)),  # without one: until somebody lets it go
+    Column("until", DateTime(timezone=True)),  # none: until it is released
 )
 
-# The language model that was connected in the browser, and the one that is being tried there.
+# The language model connected in the browser, and the one being tried there.
 model_connections = Table(
     "model_connections",
     metadata,

@@ -1,9 +1,9 @@
-"""Sections to chunks: pieces of about ninety words, cut where the text itself has joints.
+"""Cut sections into chunks of about ninety words, at the boundaries of the text.
 
-Plan: a section is taken apart into units that should stay whole: paragraphs, list entries, small
-tables (the readers repeat the header in each, see `tables`). Units are put together until a chunk
-is full. A unit too long for one chunk is taken apart into rows, sentences or lines of code, a
-sentence too long for the embedder into words, and only there do neighbours overlap by a few words.
+A section is split into units that should stay whole: paragraphs, list entries, small tables (the
+readers repeat the header in each, see `tables`). Units are joined until a chunk is full. A unit
+too long for one chunk is split into rows, sentences or lines of code, and a sentence too long for
+the embedder into words; only those pieces overlap, by a few words.
 """
 
 import re
@@ -18,11 +18,11 @@ from rag.records import DEFAULT_COLLECTION, Chunk, Section
 
 CountTokens = Callable[[Sequence[str]], list[int]]
 TARGET_WORDS = 90
-FULL = 1.3  # of the target: a chunk may grow to this rather than be cut
-SMALL = 0.3  # of the target: a last piece below this joins the one before
+FULL = 1.3  # times the target: a chunk may grow to this size before it is cut
+SMALL = 0.3  # times the target: a smaller last piece joins the one before
 OVERLAP_WORDS = 12
 CHARS_PER_WORD = 9  # longer words count more than once: part numbers, URLs, text without blanks
-HEADING_SHARE = 0.5  # of the embedder's tokens
+HEADING_SHARE = 0.5  # of the embedder's token limit
 
 WORD, LINE = re.compile(r"\S+"), re.compile(r"[^\n]+")
 BLOCK = re.compile(r"[^\n]++(?:\n[^\n]++)*+")
@@ -32,13 +32,13 @@ Offsets = tuple[int, int]
 
 
 def document_id_for(name: str, collection_id: str = DEFAULT_COLLECTION) -> str:
-    """Ids follow from names, so that a file that comes again is the same document."""
+    """Derive a document's id from its name, so that the same file again is the same document."""
     place = "" if collection_id == DEFAULT_COLLECTION else f"{collection_id}\0"
     return sha256(f"document\0{place}{name}".encode()).hexdigest()[:32]
 
 
 def fit_title(title: str, *, count_tokens: CountTokens, max_tokens: int) -> str:
-    """The title, shortened where it alone would take too much of an embedded text."""
+    """Shorten a title that would take too much of an embedded text."""
     while len(title) > 1 and count_tokens([title])[0] > max_tokens * HEADING_SHARE * 0.6:
         title = title[: len(title) * 3 // 4].rstrip()
     return title
@@ -53,9 +53,9 @@ def cut(
     count_tokens: CountTokens,
     max_tokens: int,
 ) -> list[Chunk]:
-    """Chunks in reading order; the tokens of no `embedded_text` exceed `max_tokens`.
+    """Return the chunks in reading order; no `embedded_text` exceeds `max_tokens`.
 
-    `count_tokens` is the embedder's: it gets many texts at once.
+    `count_tokens` is the embedder's and takes many texts at once.
     """
     blank = Chunk("", document_id, name, title, 0, 0, (), "", "", 0, 0)
     paths = _fitting_paths(blank, sections, count_tokens, max_tokens)
@@ -78,7 +78,7 @@ def cut(
 
 
 def spans(text: str, target_words: int = TARGET_WORDS) -> list[Offsets]:
-    """Where the chunks of a section's text begin and end; together they cover all that it says."""
+    """Return the offsets of a section's chunks; together they cover all of its text."""
     packed: list[Offsets] = []
     for unit in _units(text, target_words):
         if packed and _belongs(text, packed[-1], unit, target_words):
@@ -96,12 +96,12 @@ def _belongs(text: str, chunk: Offsets, unit: Offsets, target: int) -> bool:
     joined = _size(text, (chunk[0], unit[1]))
     if _size(text, chunk) < target * SMALL:
         return joined <= target * FULL
-    # Over the target only when the unit would lie mostly within it.
+    # Over the target only if most of the unit lies within it.
     return joined <= target * FULL and joined - target < _size(text, unit) * 0.4
 
 
 def _size(text: str, span: Offsets) -> float:
-    """Words; long words and characters of languages without blanks count by their length."""
+    """Count words; long words and text without blanks count by their length."""
     piece = text[span[0] : span[1]]
     ideographs = 0 if piece.isascii() else sum(map(len, CJK.findall(piece)))
     return max(len(piece.split()), (len(piece) + 4 * ideographs) / CHARS_PER_WORD)
@@ -119,14 +119,14 @@ def _units(text: str, target: int) -> Iterator[Offsets]:
 
 
 def _split_entries(text: str, block: Offsets) -> Iterator[Offsets]:
-    """A list block entry by entry; any other block whole."""
+    """Yield the entries of a list block; any other block as a whole."""
     starts = {match.start() for match in LIST_ENTRY.finditer(text, *block)}
     for start, end in pairwise([*sorted({block[0], *starts}), block[1]]):
         yield _trimmed(text, start, end)
 
 
 def _parts(text: str, unit: Offsets, target: int) -> Iterator[Offsets]:
-    """The sentences of an overlong unit; the lines, if it is code."""
+    """Yield the sentences of a unit that is too long, or its lines if it is code."""
     is_code = text.startswith(CODE_INDENT, unit[0])
     lines = (line.span() for line in LINE.finditer(text, *unit))
     for span in lines if is_code else _sentences(text, unit):
@@ -142,10 +142,10 @@ def _sentences(text: str, unit: Offsets) -> Iterator[Offsets]:
 
 
 def _words(text: str, span: Offsets, target: int) -> Iterator[Offsets]:
-    """Pieces of an overlong sentence; each begins with the last words of the one before."""
+    """Yield pieces of an overlong sentence; each begins with the last words of the one before."""
     words = list(_short_words(text, span, target * CHARS_PER_WORD // 2))
     total = _size(text, (words[0][0], words[-1][1]))
-    step = max(1, int(len(words) * target / max(total, target)))  # on average make a chunk
+    step = max(1, int(len(words) * target / max(total, target)))  # words of an average chunk
     position = 0
     while position < len(words):
         last = min(position + step, len(words)) - 1
@@ -157,7 +157,7 @@ def _words(text: str, span: Offsets, target: int) -> Iterator[Offsets]:
 
 
 def _short_words(text: str, span: Offsets, longest: int) -> Iterator[Offsets]:
-    """Words; one of thousands of characters, or text without blanks, in pieces."""
+    """Yield words; very long ones and text without blanks in pieces."""
     for match in WORD.finditer(text, *span):
         size = 10 if CJK.search(match.group()[:200]) else longest
         for start in range(match.start(), match.end(), size):
@@ -180,7 +180,7 @@ def _piece(chunk: Chunk, section_text: str, span: Offsets) -> Chunk:
 def _fit(
     drafts: list[Chunk], texts: dict[int, str], count_tokens: CountTokens, max_tokens: int
 ) -> list[Chunk]:
-    """Cut what is over the embedder's limit again, smaller each time, until nothing is."""
+    """Cut chunks that exceed the embedder's limit again, smaller each time, until none does."""
     target = TARGET_WORDS
     while drafts and target > 1:
         lengths = count_tokens([draft.embedded_text for draft in drafts])
@@ -204,9 +204,9 @@ def _again(draft: Chunk, texts: dict[int, str], target: int) -> Iterator[Chunk]:
 def _fitting_paths(
     blank: Chunk, sections: Sequence[Section], count_tokens: CountTokens, max_tokens: int
 ) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Each heading path, shortened where the heading would leave no room for the text.
+    """Map each heading path to itself, shortened where it would leave no room for the text.
 
-    Headings from the outside in go first: the innermost says most about the text.
+    The outermost headings are dropped first: the innermost says most about the text.
     """
     fitted = {section.heading_path: section.heading_path for section in sections}
     while fitted:
@@ -232,7 +232,7 @@ def _shorter(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _with_positions(drafts: Sequence[Chunk]) -> list[Chunk]:
-    """Positions, and ids from what a chunk says: the same piece keeps its id wherever it moves."""
+    """Number the chunks and derive ids from their content: a chunk that only moved keeps its id."""
     seen: Counter[str] = Counter()
     chunks = []
     for position, draft in enumerate(drafts):

@@ -1,4 +1,4 @@
-"""Bytes to text, and text without what no reader wants to see."""
+"""Decode bytes to text, and remove characters that no reader should see."""
 
 import re
 import unicodedata
@@ -15,7 +15,7 @@ BOMS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
-# Without this list the detector tries a hundred code pages and prefers rare ones for short texts.
+# Without this list the detector tries a hundred code pages and prefers rare ones for short text.
 LIKELY_ENCODINGS = [
     "cp1252",
     "cp1250",
@@ -33,7 +33,7 @@ LIKELY_ENCODINGS = [
     "big5",
     "cp949",
 ]
-# The commonest signs of each writing: of any text, and of lists and tables.
+# The most frequent characters of each script: of running text, and of lists and tables.
 COMMON = {
     "gb18030": "的一是不了人我在有他这为之大来以个中上们到说国和地也子时道出而要于就下得可你年生"
     "号价格名称数量单位日期库存型产品编址电话合计总额金备注料件",
@@ -47,7 +47,7 @@ COMMON = {
 SHORT_BYTES = 400
 WESTERN = ("cp1252", "cp850", "mac_roman")
 BESIDE_LATIN = re.compile(r"[A-Za-z][^\x00-\x7f]|[^\x00-\x7f][a-z]")
-# Inside or at the end of a word no sign stands, nor a capital behind a small letter.
+# Evidence of a wrong encoding: a symbol in a word, or a capital after a small letter.
 ODD = re.compile(
     r"[a-z][^\x00-\x7f\w\u2018\u2019\u2013\u2014\u201c\u201d\u2026 ]|[a-z][À-ÞŠŒŽŸ]"
     r"|[^\x00-\x7f\w][a-z]{2}|[^\x00-\x7f]{3}"
@@ -78,9 +78,10 @@ MANY_NEWLINES = re.compile(r"\n{3,}")
 
 
 def decode(data: bytes, *, declared: str | None = None) -> str:
-    """Text of bytes in an unknown encoding; what cannot be read becomes U+FFFD.
+    """Decode bytes in an unknown encoding; what cannot be decoded becomes U+FFFD.
 
-    Order: byte order mark, UTF-8, what the file itself declares, UTF-16 by its zero bytes, guess.
+    Tried in order: byte order mark, UTF-8, the encoding that the file declares, UTF-16 by its zero
+    bytes, a guess.
     """
     for mark, encoding in BOMS:
         if data.startswith(mark):
@@ -88,7 +89,7 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        if error.reason == "unexpected end of data":  # in the middle of the last character
+        if error.reason == "unexpected end of data":  # cut off within the last character
             return data.decode("utf-8", errors="replace")
     return data.decode(_encoding(data, declared), errors="replace")
 
@@ -100,7 +101,10 @@ def _encoding(data: bytes, declared: str | None) -> str:
 
 
 def utf16_by_zeros(data: bytes) -> str | None:
-    """The byte order of UTF-16 without a mark: its zero bytes stand at every other place."""
+    """Return the encoding of UTF-16 without a byte order mark: every other byte is zero.
+
+    Else None.
+    """
     sample = data[:SAMPLE_BYTES]
     half = len(sample) // 2
     if half < 2:
@@ -124,7 +128,10 @@ def _guess(sample: bytes) -> str:
 
 
 def _of_a_short_text(sample: bytes) -> str:
-    """Where a detector has too little: by the commonest signs of East Asia, or letters in words."""
+    """Guess the encoding of text too short for the detector, from frequent characters.
+
+    East Asian encodings count their commonest characters, western ones letters within words.
+    """
     if sum(byte > 0x7F for byte in sample) > SHORT_BYTES:
         return ""
     texts = {name: text for name in COMMON if (text := _decoded(sample, name)) is not None}
@@ -147,32 +154,32 @@ def _decoded(sample: bytes, encoding: str) -> str | None:
 
 
 def clean(text: str) -> str:
-    """Without control characters and lone surrogates; line ends are `\\n`; NFC.
+    """Remove control characters and lone surrogates; make line ends `\\n`; normalise to NFC.
 
-    Full-width letters and digits become those that people type.
+    Full-width letters and digits become ordinary ones.
     """
     text = LINE_ENDS.sub("\n", text).translate(INVISIBLE)
     return unicodedata.normalize("NFC", text)
 
 
 def tidy(text: str) -> str:
-    """Clean text with single blanks, no blanks at line ends, at most one empty line in a row."""
+    """Clean text: single blanks, none at line ends, at most one empty line in a row."""
     lines = (BLANKS.sub(" ", line).strip() for line in clean(text).split("\n"))
     return MANY_NEWLINES.sub("\n\n", "\n".join(lines)).strip()
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Words written in a row, to be looked up."""
+    """Return the words of a text as a set."""
     return frozenset(text.split())
 
 
 def name_in_words(name: str) -> str:
-    """What a file is called by people: its name without folders and ending."""
+    """Return a file's name without folders and ending, with blanks for underscores."""
     return one_line(PurePosixPath(name).stem.replace("_", " "))
 
 
 def day_in(text: str) -> str:
-    """The day that a date of a file's properties names, "2025-03-31"; "" if it names none."""
+    """Return the day at the beginning of a date, as "2025-03-31"; "" if there is none."""
     match = _DAY.match(text.strip())
     with suppress(ValueError):
         return date(*map(int, match.groups())).isoformat() if match else ""
@@ -180,12 +187,12 @@ def day_in(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Clean text on one line."""
+    """Clean text and put it on one line."""
     return " ".join(clean(text).split())
 
 
 def shorten(text: str, limit: int) -> str:
-    """At most `limit` characters, cut at a word where one ends near, with an ellipsis."""
+    """Cut text to at most `limit` characters with an ellipsis, after a word if one ends near."""
     if len(text) <= limit:
         return text
     beginning = text[: limit - 1]

@@ -1,4 +1,4 @@
-"""Collections and who may do what with them: the one place that decides what somebody may read."""
+"""Collections and their access rights: the one place that decides what an owner may read."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ from rag.records import DEFAULT_COLLECTION, EVERYTHING, Collection, Readable, Ri
 LONGEST_NAME = 100
 LONGEST_MEMBER = 200
 ID_DIGITS = 15
-As = Callable[[str], frozenset[str]]  # of an owner: the members that it counts as
+As = Callable[[str], frozenset[str]]  # from an owner to the members that it counts as
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +52,25 @@ class CollectionOf:
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """What is known of callers, beside what the database holds of them."""
+    """How owners relate: groups, administrators, and whether everybody is one owner."""
 
-    are_one: bool = True  # everybody here is the same owner, from whom nothing is kept
+    are_one: bool = True  # everybody is the same owner and may do everything
     counts_as: As = lambda owner: frozenset({owner})  # itself, and its groups as "group:…"
     admins: frozenset[str] = frozenset()  # owners and groups
     managers: frozenset[str] = frozenset()
 
     def is_admin(self, owner: str) -> bool:
-        """Whether an owner may change everything; where everybody is one owner, everybody may."""
+        """Return whether an owner may change everything; where everybody is one owner, all may."""
         return self.are_one or not self.admins.isdisjoint(self.counts_as(owner))
 
     def is_manager(self, owner: str) -> bool:
-        """Whether an owner may make collections."""
+        """Return whether an owner may create collections."""
         managers = self.admins | self.managers
         return self.are_one or not managers.isdisjoint(self.counts_as(owner))
 
 
 class Collections:
-    """All collections; each question of an owner is answered from what holds at that moment."""
+    """All collections; every call reads the rights anew from the database."""
 
     def __init__(self, engine: Engine, callers: Callers | None = None) -> None:
         self._engine = engine
@@ -79,17 +79,17 @@ class Collections:
     # ── Who may what ─────────────────────────────────────────────────────────────────────────
 
     def readable(self, owner: str) -> Readable:
-        """What this owner may find, list, count and open."""
+        """Return the collections in which this owner may find, list, count and open documents."""
         if self.callers.are_one:
             return EVERYTHING
         return Readable(frozenset(self.rights(owner)))
 
     def right(self, owner: str, collection_id: str) -> Right:
-        """NONE as well where there is no such collection."""
+        """Return an owner's right to a collection; NONE where there is no such collection."""
         return self.rights(owner, collection_id).get(collection_id, Right.NONE)
 
     def readable_by(self, owner: str) -> list[CollectionOf]:
-        """The collections that an owner may read, by name, with how many documents are in each."""
+        """Return the collections that an owner may read, by name, with their document counts."""
         rights, place = self.rights(owner), db.documents.c.collection_id
         query = select(db.collections).where(db.collections.c.id.in_(rights))
         counting = select(place, func.count()).where(place.in_(rights)).group_by(place)
@@ -103,14 +103,14 @@ class Collections:
         return [CollectionOf(one, rights[one.id], counts.get(one.id, 0)) for one in results]
 
     def collection(self, owner: str, collection_id: str) -> CollectionOf:
-        """Raises NotFound, also where the owner may not read it."""
+        """Return one collection. Raises NotFound, also where the owner may not read it."""
         for collection in self.readable_by(owner):
             if collection.id == collection_id:
                 return collection
         raise NotFound(f"There is no collection {collection_id[:60]!r}.")
 
     def find(self, owner: str, wanted: str) -> CollectionOf:
-        """By id or by name, as people type it. Raises NotFound and UserError."""
+        """Return a collection by its id or its name in any case. Raises NotFound and UserError."""
         collections, name = self.readable_by(owner), wanted.strip().casefold()
         matching = [one for one in collections if one.id == wanted]
         matching = matching or [one for one in collections if one.name.casefold() == name]
@@ -123,9 +123,9 @@ class Collections:
         raise NotFound(f"There is no collection {wanted[:60]!r}. There are: {names}.")
 
     def rights(self, owner: str, collection_id: str | None = None) -> dict[str, Right]:
-        """By collection, without those that the owner may not even read.
+        """Return the owner's rights by collection id, without collections that it may not read.
 
-        Whoever runs the server, named by the empty owner, may do everything.
+        The empty owner stands for whoever runs the server and may do everything.
         """
         rules_all = not owner or self.callers.is_admin(owner)
         query = _rights_query(of_one=collection_id is not None, of_all=rules_all)
@@ -142,7 +142,7 @@ class Collections:
     # ── Changing ─────────────────────────────────────────────────────────────────────────────
 
     def create(self, owner: str, name: str, *, everybody: Right = Right.NONE) -> Collection:
-        """A new one, of this owner. Raises UserError and Conflict."""
+        """Create a collection of this owner. Raises UserError and Conflict."""
         collection_id = str(10**ID_DIGITS + secrets.randbelow(9 * 10**ID_DIGITS))
         right = _checked_everybody(everybody)
         collection = Collection(collection_id, _checked_name(name), owner, right)
@@ -163,7 +163,10 @@ class Collections:
         everybody: Right | None = None,
         members: Mapping[str, Right] | None = None,
     ) -> None:
-        """What is given replaces what was. Raises NotFound, UserError and Conflict."""
+        """Change a collection; None leaves a value as it is.
+
+        Raises NotFound, UserError and Conflict.
+        """
         values: dict[str, object] = {}
         if name is not None:
             values["name"] = _checked_name(name)
@@ -184,7 +187,7 @@ class Collections:
             raise _name_taken(name or "") from error
 
     def members(self, collection_id: str) -> dict[str, Right]:
-        """Who was given a right, by name; for those who manage it."""
+        """Return the rights given to members, by name; only for those who manage the collection."""
         query = (
             select(db.collection_members)
             .where(db.collection_members.c.collection_id == collection_id)
@@ -194,7 +197,7 @@ class Collections:
             return {row.member: Right(row.right) for row in connection.execute(query)}
 
     def delete(self, collection_id: str) -> None:
-        """Take away an empty one. Raises NotFound and Conflict."""
+        """Delete an empty collection. Raises NotFound and Conflict."""
         if collection_id == DEFAULT_COLLECTION:
             raise Conflict("This collection stays: it is where documents are that have no other.")
         with db.writing(self._engine) as connection:
@@ -220,7 +223,7 @@ class Collections:
 
 
 def groups_at_login(engine: Engine, owner: str) -> list[str]:
-    """The groups that a login provider named when this owner last logged in, until that is over."""
+    """Return the groups that a login provider named at the owner's last login, until it expires."""
     newest = (
         select(db.logins.c.groups)
         .where(db.logins.c.owner == owner, db.logins.c.expires_at > datetime.now(UTC))
@@ -233,7 +236,7 @@ def groups_at_login(engine: Engine, owner: str) -> list[str]:
 
 @cache
 def _rights_query(*, of_one: bool, of_all: bool) -> Select[Any]:
-    """As it is asked for each file of an ingest: building it takes longer than its answer."""
+    """Build the rights query once: it runs for each file and is slower to build than to run."""
     table, members = db.collections, db.collection_members
     is_member = members.c.member.in_(bindparam("members", expanding=True))
     query = (
@@ -311,7 +314,7 @@ def _name_taken(name: str) -> Conflict:
 
 
 def right_named(name: str) -> Right:
-    """Raises UserError."""
+    """Return the right of this name. Raises UserError."""
     try:
         return Right[name.strip().upper()]
     except KeyError as error:

@@ -1,6 +1,6 @@
-"""What a reading server made of a file (a DoclingDocument, as JSON) to sections.
+"""Turn a reading server's reply (a DoclingDocument, as JSON) into sections.
 
-It is as hostile as the file that it was made of, so it is read where files are.
+The reply is as untrusted as the file, so it is read in the sandbox like a file.
 """
 
 import json
@@ -22,7 +22,7 @@ Node = Mapping[str, Any]
 
 
 def read(message: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline from a reply of the server. Raises Unreadable where it is none."""
+    """Fill the outline from the server's reply. Raises Unreadable where the reply is malformed."""
     try:
         reply = json.loads(message)
         document = reply["document"].get("json_content")
@@ -39,7 +39,7 @@ def read(message: bytes, outline: Outline, limits: LoadLimits) -> None:
 
 
 class _DoclingWalk:
-    """Recursive descent over references, in reading order."""
+    """Recursive descent over the references of a DoclingDocument, in reading order."""
 
     def __init__(self, document: Node, outline: Outline) -> None:
         self.outline = outline
@@ -51,7 +51,7 @@ class _DoclingWalk:
         outline.pictures = len(document.get("pictures") or ())
 
     def below(self, node: Node, name: str = "children") -> Iterator[Node]:
-        """Each part once: what is referred to again was read."""
+        """Yield the parts that a node refers to, each once in the whole document."""
         for reference in node.get(name) or ():
             part = self.nodes.pop(reference["$ref"], None)
             if part is not None and part.get("content_layer", "body") == "body":
@@ -62,7 +62,7 @@ class _DoclingWalk:
             self.part(part, depth)
 
     def part(self, part: Node, depth: int) -> None:
-        """A text, a table, a picture with its caption, or a group of them."""
+        """Add a text, a table, a picture with its caption, or a group of parts."""
         self.turn_to(part)
         label = part.get("label", "")
         for caption in self.below(part, "captions"):
@@ -92,7 +92,7 @@ class _DoclingWalk:
             self.outline.paragraph(f"{BOXES[label]} {text}" if label in BOXES else text)
 
     def inline(self, group: Node) -> str:
-        """Runs of one paragraph, each with its marks; what is raised stands at what it is of."""
+        """Join the runs of one paragraph; a super- or subscript follows its word without blank."""
         runs: list[Run] = []
         for run in (run for part in self.below(group) for run in _runs(part)):
             is_moved = run.marks & {Mark.RAISED, Mark.LOWERED}
@@ -100,7 +100,7 @@ class _DoclingWalk:
         return written(runs)
 
     def turn_to(self, part: Node) -> None:
-        """The page that it begins on."""
+        """Begin a section where the part is on a new page."""
         page = next((place["page_no"] for place in part.get("prov") or ()), self.page)
         if page != self.page:
             self.page = page

@@ -1,4 +1,4 @@
-"""Files on their way in: found in folders, uploaded, or packed in zip archives."""
+"""Files to ingest: found in folders, uploaded, or packed in zip archives."""
 
 import io
 import os
@@ -18,24 +18,24 @@ from rag.errors import TooLarge, Unreadable, UserError
 from rag.records import DEFAULT_COLLECTION
 
 MOST_FILES = 10_000
-MOST_BYTES = 2_000 * MEBIBYTE  # unpacked, over all of its files
-MOST_RATIO = 200  # of what a file unpacks to, to its packed size
-SMALL_BYTES = MEBIBYTE  # of a file, whatever its ratio
+MOST_BYTES = 2_000 * MEBIBYTE  # unpacked size of all files of an archive
+MOST_RATIO = 200  # unpacked size to packed size of one file
+SMALL_BYTES = MEBIBYTE  # a file up to this size may have any ratio
 BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, ValueError, EOFError)
 HIDDEN = ("__MACOSX", ".")
 
 
 def is_archive(name: str) -> bool:
-    """Whether the name is that of a zip archive; documents that are one have other endings."""
+    """Return whether the name ends as a zip archive's; zipped document formats end otherwise."""
     return name.lower().endswith(".zip")
 
 
 def members(name: str, archive: Path | bytes) -> Iterator[tuple[str, int]]:
-    """Its files by their names, sorted, each with its size in bytes; hidden ones are left out.
+    """Yield an archive's file names, sorted, and their sizes in bytes, without hidden files.
 
     Raises:
-        Unreadable: it is damaged, or encrypted.
-        TooLarge: it holds more files, or unpacks to more, than an honest one does.
+        Unreadable: The archive is damaged or encrypted.
+        TooLarge: It holds more files, or unpacks to more, than an honest archive does.
     """
     with _opened_archive(name, archive) as opened:
         files = [file for file in opened.infolist() if not file.is_dir()]
@@ -47,7 +47,7 @@ def members(name: str, archive: Path | bytes) -> Iterator[tuple[str, int]]:
 
 
 def check_honest(name: str, files: Sequence[zipfile.ZipInfo]) -> None:
-    """Raises TooLarge where they unpack to more than an honest archive does."""
+    """Raise TooLarge where the files unpack to more than those of an honest archive do."""
     total = sum(file.file_size for file in files)
     if len(files) > MOST_FILES or total > MOST_BYTES or any(map(_is_bomb, files)):
         raise TooLarge(
@@ -58,7 +58,7 @@ def check_honest(name: str, files: Sequence[zipfile.ZipInfo]) -> None:
 
 
 def unpacked(name: str, archive: Path | bytes, member: str, max_bytes: int) -> bytes:
-    """One of its files. Raises Unreadable and TooLarge."""
+    """Return the bytes of one file of an archive. Raises Unreadable and TooLarge."""
     with _opened_archive(name, archive) as opened, opened.open(member) as file:
         data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
@@ -67,14 +67,14 @@ def unpacked(name: str, archive: Path | bytes, member: str, max_bytes: int) -> b
 
 
 def name_inside(name: str, member: str) -> str:
-    """`offers.zip/2026/prices.csv`; nothing leads out of the archive."""
+    """Return the name of an archive's file, `offers.zip/2026/prices.csv`, without any `..`."""
     parts = member.replace("\\", "/").split("/")
     return "/".join([name, *(part for part in parts if part not in ("", ".", ".."))])
 
 
 @contextmanager
 def _opened_archive(name: str, archive: Path | bytes) -> Iterator[zipfile.ZipFile]:
-    """The archive, whose faults become faults of the file."""
+    """Open an archive; errors of the zip library become Unreadable."""
     source = io.BytesIO(archive) if isinstance(archive, bytes) else archive
     try:
         with zipfile.ZipFile(source) as unzipped:
@@ -98,38 +98,38 @@ LEADS_OUT = (
     "this link leads out of the folder and is not followed. "
     "Ingest what it leads to by its own path."
 )
-ReadBytes = Callable[[int], bytes]  # gets the largest size that is allowed
+ReadBytes = Callable[[int], bytes]  # its argument: the largest size allowed, in bytes
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingFile:
-    """A file that has yet to be read: its bytes are held no longer than needed."""
+    """A file that has yet to be read; its bytes are in memory no longer than needed."""
 
     name: str  # relative to the ingested folder, with forward slashes
     read: ReadBytes  # raises UserError
-    owner: str = ""  # who brings it; empty: somebody who may replace any
+    owner: str = ""  # who adds it; empty: an owner who may replace any document
     collection_id: str = DEFAULT_COLLECTION
     job_id: str = ""  # of an upload
-    document_id: str = ""  # that it is to be, whatever its name; "" leaves it to the name
-    url: str = ""  # where people open it
-    is_again: bool = False  # read although nothing of it changed
-    has_arrived: bool = False  # among the documents, or was: gone since, it is not brought back
-    author: str = ""  # where the file itself names none
-    date: str = ""  # the same, "2025-03-31"
+    document_id: str = ""  # the document to replace, whatever its name; "": found by name
+    url: str = ""  # the link under which people open it
+    is_again: bool = False  # read again although it has not changed
+    has_arrived: bool = False  # was stored before: if it was deleted since, it is not stored again
+    author: str = ""  # used where the file itself names none
+    date: str = ""  # likewise, as "2025-03-31"
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> "IncomingFile":
-        """An upload; raises UserError for a name that leaves nothing when made safe."""
+        """Make an upload from its bytes. Raises UserError where the name has no safe part."""
         return cls(safe_name(name), lambda _max_bytes: data)
 
     @classmethod
     def from_path(cls, path: Path, *, name: str) -> "IncomingFile":
-        """A file on disk, read when its turn comes."""
+        """Make a file from a path on disk; it is opened only when `read` is called."""
         return cls(name, lambda max_bytes: read_steadily(path, name=name, max_bytes=max_bytes))
 
     @classmethod
     def failing(cls, name: str, error: UserError) -> "IncomingFile":
-        """Stands for a path that cannot be read, so that it is reported in its place."""
+        """Make a file whose `read` raises the error, so that the path is reported in its place."""
 
         def read(_max_bytes: int) -> bytes:
             raise error
@@ -138,10 +138,10 @@ class IncomingFile:
 
 
 def safe_name(name: str) -> str:
-    """The last part of an uploaded name, without what could lead out of a folder or hide.
+    """Return the last part of an uploaded name, without dots and characters that are not safe.
 
     Raises:
-        UserError: nothing is left.
+        UserError: Nothing is left of the name.
     """
     normal = unicodedata.normalize("NFC", UNFIT.sub("", name)).replace("\\", "/")
     base = normal.rsplit("/", 1)[-1].strip().lstrip(".").strip()
@@ -157,9 +157,9 @@ def safe_name(name: str) -> str:
 
 
 def collect(paths: Iterable[Path | str]) -> list[IncomingFile]:
-    """The files at the paths and in the folders, in sorted order.
+    """Return the files at the paths and in the folders, in sorted order.
 
-    Names are relative to the folder given; hidden files are left out. A path that does not exist
+    Names are relative to the given folder; hidden files are left out. A path that does not exist
     or cannot be listed becomes a file that fails when it is read.
     """
     results: list[IncomingFile] = []
@@ -174,7 +174,7 @@ def collect(paths: Iterable[Path | str]) -> list[IncomingFile]:
 
 
 def archive_files(path: Path) -> Iterator[IncomingFile]:
-    """The files of a zip archive on disk; one that cannot be opened fails when it is read."""
+    """Yield the files of a zip archive on disk; a damaged one yields a file that fails to read."""
     name = fit_name(path.name)
     try:
         for member, _size in members(name, path):
@@ -188,7 +188,7 @@ def archive_files(path: Path) -> Iterator[IncomingFile]:
 
 def _walk_folder(root: Path, folder: Path, above: frozenset[str]) -> Iterator[IncomingFile]:
     real = os.path.realpath(folder)
-    if real in above:  # a link back to a folder that we are in
+    if real in above:  # a link back to a folder above this one
         return
     try:
         entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
@@ -203,14 +203,17 @@ def _walk_folder(root: Path, folder: Path, above: frozenset[str]) -> Iterator[In
         elif entry.is_dir():
             yield from _walk_folder(root, entry, above | {real})
         elif is_archive(entry.name):
-            for file in archive_files(entry):  # named with the folder that the archive lies in
+            for file in archive_files(entry):  # its folder's path goes before their names
                 yield replace(file, name=name + file.name.removeprefix(fit_name(entry.name)))
         else:
             yield IncomingFile.from_path(entry, name=name)
 
 
 def is_within(link: Path, root: Path) -> bool:
-    """A link to nothing is within: it is reported as missing when its turn comes."""
+    """Return whether a link leads into the folder `root`.
+
+    A broken link counts as within: it is reported as missing when it is read.
+    """
     target = Path(os.path.realpath(link))
     return not target.exists() or target.is_relative_to(os.path.realpath(root))
 
@@ -220,20 +223,20 @@ def _relative(path: Path, root: Path) -> str:
 
 
 def fit_name(name: str) -> str:
-    """A name on a disk as the library and its databases can hold it."""
+    """Return a name from a disk in NFC, with U+FFFD for characters that databases cannot store."""
     return unicodedata.normalize("NFC", UNFIT.sub("\ufffd", name))
 
 
 def read_steadily(path: Path, *, name: str, max_bytes: int) -> bytes:
-    """The bytes of a file that nobody wrote to meanwhile; tries again if somebody did.
+    """Return the bytes of a file; read again if it was written to meanwhile.
 
     Raises:
-        Unreadable: it does not exist, may not be read, is no regular file, or keeps changing.
-        TooLarge: it has more than `max_bytes`.
+        Unreadable: It does not exist, may not be read, is no regular file, or keeps changing.
+        TooLarge: It has more than `max_bytes`.
     """
     try:
         for _attempt in range(READ_ATTEMPTS):
-            _check_regular(path.stat(), name)  # some devices do something when they are opened
+            _check_regular(path.stat(), name)  # before opening: some devices then act
             with _opened(path) as file:
                 before = os.fstat(file.fileno())
                 _check_regular(before, name)
@@ -254,7 +257,7 @@ def read_steadily(path: Path, *, name: str, max_bytes: int) -> bytes:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """At once, also where a pipe took the place of the file: nobody may ever write to it."""
+    """Open a file without waiting, also if a pipe took its place that nothing writes to."""
     waits_not = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     return os.fdopen(os.open(path, os.O_RDONLY | waits_not), "rb")
 

@@ -1,7 +1,7 @@
-"""Which format a file has: by its content first, then by the ending of its name.
+"""File kinds, detected from the content first and the name's ending second; and product names.
 
-A table's product column is believed as it is written. Headings are not: most of them are ordinary
-words, so only the part of one that has the shape of a product counts.
+Every cell of a table's product column is taken as a name. Most headings are ordinary words, so
+only those parts of them that have the shape of a product name are taken.
 """
 
 import io
@@ -29,7 +29,7 @@ OFFICE = "application/vnd.openxmlformats-officedocument"
 
 
 class FileKind(StrEnum):
-    """A format that we can read; the value is its media type, `word` what people call it."""
+    """A supported format; the value is its media type, `word` what people call it."""
 
     word: str
 
@@ -119,7 +119,7 @@ XML_STARTS = (b"<?xml", b"<svg")
 
 
 def kind_of(name: str, data: bytes) -> FileKind:
-    """Raises Unreadable for formats that we do not read, saying which do."""
+    """Return the format of a file. Raises Unreadable, with the supported formats, for any other."""
     if b"%PDF-" in data[:1024]:
         return FileKind.PDF
     if data.startswith(ZIP_MAGIC):
@@ -145,7 +145,7 @@ def _kind_by_magic(data: bytes) -> FileKind | None:
 
 
 def ending_of(name: str) -> str:
-    """Lower case, with its dot; empty for none."""
+    """Return the ending of a name in lower case with its dot; "" for none."""
     return PurePosixPath(name.replace("\\", "/")).suffix.lower()
 
 
@@ -264,12 +264,15 @@ DOCUMENT_WORDS = words(_LISTS["document_words"])
 
 
 def unique(names: Iterable[str]) -> tuple[str, ...]:
-    """In order of first appearance, exact spelling, without what can be no name."""
+    """Return each possible name once, in its exact spelling, in order of first appearance."""
     return tuple(dict.fromkeys(filter(_is_possible, map(one_line, names))))[:MAX_NAMES]
 
 
 def in_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The cells of product columns; the first row is the header. Also of upright tables."""
+    """Return the names in a table's product columns; the first row is the header.
+
+    A table of two columns with one property in each row is understood as well.
+    """
     if len(rows) < 2:
         return []
     is_upright = len(rows[0]) == 2 and _has_product_shape(rows[0][1].split())
@@ -281,13 +284,16 @@ def in_table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def in_headings(title: str, headings: Sequence[str]) -> list[str]:
-    """Product-shaped runs of words in the title and the headings; "" for no title of its own."""
+    """Return product names in the title and the headings.
+
+    `title` is "" if the document has none.
+    """
     runs = chain.from_iterable(map(_runs, dict.fromkeys((title, *headings))))
     return [*_title_names(title), *runs]
 
 
 def siblings(products: Iterable[str], labels: Iterable[str]) -> Iterator[str]:
-    """Labels of a table that go on behind a known name: `Aero 5 Pro` beside `Aero 5`."""
+    """Yield labels of a table that extend a known name: `Aero 5 Pro` beside `Aero 5`."""
     names = set(products)
     for label in labels:
         words = label.split()
@@ -319,12 +325,12 @@ def _is_cell_name(cell: str) -> bool:
 
 
 def _has_own_shape(cell: str) -> bool:
-    """Whether it looks like a name even outside a product column: not "fan", not "ear tips"."""
+    """Return whether a cell looks like a name in any column: not "fan", not "ear tips"."""
     return "," not in cell and (cell[:1].isupper() or bool(CJK.search(cell) or MARKED.search(cell)))
 
 
 def _spellings(cell: str) -> Iterator[str]:
-    """The cell as it is, and for `森の音 (Mori no Oto)` both names by themselves."""
+    """Yield the cell, and for `森の音 (Mori no Oto)` both names alone."""
     yield cell
     double = re.fullmatch(r"(.+?) ?[(（](.+)[)）]", cell)
     if double:
@@ -335,7 +341,7 @@ def _spellings(cell: str) -> Iterator[str]:
 
 
 def _title_names(title: str) -> Iterator[str]:
-    """ "Nimbus Router User Manual" is about the Nimbus Router."""
+    """Yield the product of a manual: "Nimbus Router User Manual" names the Nimbus Router."""
     words = re.split(r"\s[–—|:-]\s|:\s", title)[0].split()
     if not any(word.lower() in DOCUMENT_WORDS for word in title.split()):
         return
@@ -394,7 +400,7 @@ def _has_product_shape(words: Sequence[str]) -> bool:
 
 
 def _is_code_word(word: str) -> bool:
-    """ "XR-500", "S10+", but not "2nd", "5th", "10GB" or "v2.1"."""
+    """Return whether a word is a product code: "XR-500", "S10+", not "2nd", "10GB" or "v2.1"."""
     if not CODE_SHAPE.fullmatch(word) or not word[0].isalpha():
         return False
     if re.split(r"[\W\d_]", word)[0].lower() in COUNTING:  # "Sheet1", "Fig2"

@@ -1,4 +1,4 @@
-"""How large and how slow a document may be."""
+"""Limits on the size and reading time of a document."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,10 @@ MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
-    """Bounds of one file; what exceeds them is refused with both numbers, never cut silently."""
+    """Limits for one file; one that exceeds a limit is refused, never cut silently.
+
+    The error names both numbers.
+    """
 
     max_bytes: int = 64 * MEBIBYTE
     max_pages: int = 3_000  # PDF pages, slides
@@ -23,7 +26,7 @@ class LoadLimits:
 
 
 def check_size(name: str, size_bytes: int, *, limits: LoadLimits) -> None:
-    """Raises TooLarge; may be called before the file is read."""
+    """Raise TooLarge for a file of too many bytes; may be called before the file is read."""
     if size_bytes > limits.max_bytes:
         raise TooLarge(
             f"{name}: the file has {size_bytes / MEBIBYTE:,.1f} MiB, the limit is "
@@ -32,7 +35,7 @@ def check_size(name: str, size_bytes: int, *, limits: LoadLimits) -> None:
 
 
 def check_pages(name: str, count: int, what: str, limits: LoadLimits) -> None:
-    """Of pages or slides. Raises TooLarge."""
+    """Raise TooLarge for too many pages or slides."""
     if count > limits.max_pages:
         raise TooLarge(
             f"{name}: has {count:,} {what}, the limit is {limits.max_pages:,}. Split it."

@@ -1,7 +1,8 @@
-"""What a reader finds, in reading order, put together into sections.
+"""The outline that readers fill in reading order, and its sections.
 
-A raised 6 behind 10 is a power, behind a unit it belongs to it, behind a word or a figure it is the
-number of a note: as one string they would be another figure. What is hidden or deleted is no text.
+A superscript is written so that it cannot be taken for part of the figure before it: behind 10 it
+is a power, behind a unit part of the unit, behind a word or a figure the number of a note. Hidden
+and deleted text is left out.
 """
 
 import re
@@ -26,7 +27,7 @@ from rag.records import ParsedDocument, RawTable, ReadingReport, Section
 
 
 class Mark(StrEnum):
-    """What a format says of a run."""
+    """How a format marks a run of text."""
 
     RAISED = "raised"
     LOWERED = "lowered"
@@ -48,7 +49,7 @@ ALIGNED = {"superscript": Mark.RAISED, "subscript": Mark.LOWERED}  # as Office c
 
 
 def marks_of(*marks: Mark | None) -> frozenset[Mark]:
-    """Those that there are."""
+    """Return the marks that are not None."""
     return frozenset(filter(None, marks))
 
 
@@ -56,7 +57,7 @@ _UNIT = re.compile(
     r"(?:^|[\s\d/·(])[ckdmµn]?(?:m|s|ft|in|yd|K|A)$"
     r"|(?:^|[\n|\d()\[\]+=*/·×<>−-]\s?)[a-z]$"  # not "option b"
 )
-TAIL = 20  # characters before a raised one that say what it is
+TAIL = 20  # characters before a superscript that tell what it is
 _TEN = re.compile(r"(?<![\d.,])10$")
 _SIGNS = str.maketrans("−–", "--")
 _EXPONENT = re.compile(r"-?\d{1,3}")
@@ -65,7 +66,7 @@ _SUPERSCRIPT = str.maketrans("123", "¹²³")
 
 
 def written(runs: Iterable[Run]) -> str:
-    """The text of runs: `10^6`, `30 m²`, `450 [note 1]`, `~~90 EUR~~`."""
+    """Return the text of runs: `10^6`, `30 m²`, `450 [note 1]`, `~~90 EUR~~`."""
     text, before = "", NO_MARKS
     for marks, group in groupby(runs, key=lambda run: run.marks):
         piece = "".join(run.text for run in group)
@@ -85,9 +86,9 @@ def written(runs: Iterable[Run]) -> str:
 
 
 def _raised(before: str, piece: str) -> str:
-    """What stands above the line, so that it is not taken for the end of what stands before it.
+    """Return a superscript in a form that cannot be read as part of the text before it.
 
-    Of what stands before, only the end is read.
+    Only the end of `before` is looked at.
     """
     sign = piece.strip().translate(_SIGNS)
     if not _NOTE.fullmatch(sign) and not _EXPONENT.fullmatch(sign):
@@ -105,7 +106,7 @@ def _raised(before: str, piece: str) -> str:
 
 
 def unseen_words(runs: Iterable[Run]) -> Iterator[tuple[Mark, int]]:
-    """How many words are hidden or deleted, for the report."""
+    """Count the words in hidden or deleted runs, for the report."""
     for run in runs:
         for mark in run.marks & UNSEEN:
             yield mark, len(run.text.split())
@@ -115,21 +116,25 @@ TITLE_CHARS = 160
 HEADING_CHARS = 120
 DEEPEST_PATH = 6
 MOST_TAGS = 50
-PROGRAMS = {"python-docx", "openpyxl", "steve canny"}  # that sign files in nobody's name
+PROGRAMS = {
+    "python-docx",
+    "openpyxl",
+    "steve canny",
+}  # programs named as authors
 FOLDER_PAGES = {"index", "_index", "readme"}
-CODE = re.compile(r"(?=.*\d)[\w.+-]+")  # with a figure, and all its letters capital
+CODE = re.compile(r"(?=.*\d)[\w.+-]+")  # with a digit, and all letters capital
 CODE_LENGTHS = range(3, 31)
 
 
 @dataclass(slots=True)
 class _SectionDraft:
-    """A section being written."""
+    """A section that is being written."""
 
     path: tuple[str, ...]
     locator: str | None
     page: int | None
     parts: list[str]
-    opens: bool = False  # begins directly below its own heading
+    opens: bool = False  # whether it begins directly below its own heading
 
     @property
     def text(self) -> str:
@@ -142,11 +147,11 @@ class _SectionDraft:
 
 
 class Outline:
-    """Readers call `heading`, `paragraph`, `entry`, `table`, `place` as they go, then `finish`."""
+    """Collects a document: readers call `heading`, `paragraph`, `entry`, … and then `finish`."""
 
     def __init__(self, name: str, *, media_type: str, max_characters: int) -> None:
         self.name = name
-        self.title = ""  # readers that know a better one than the only top heading set it
+        self.title = ""  # set by readers that know a better one than the only top heading
         self.fallback_title = ""  # used before the file's name
         self.products: list[str] = []  # declared by the document itself
         self.author = ""
@@ -170,10 +175,10 @@ class Outline:
         self._locator: str | None = None
         self._page: int | None = None
         self._last_was_entry = False
-        self._marks: list[str] = []  # of the entries that are open, the outermost first
+        self._marks: list[str] = []  # of the open list entries, the outermost first
 
     def take_properties(self, core: Any) -> None:
-        """Those of an Office file, as any of the libraries has them."""
+        """Take title, author, date and tags from an Office file's properties, of any library."""
         self.fallback_title = core.title or ""
         author = getattr(core, "author", None) or getattr(core, "creator", None) or ""
         self.author = "" if author.lower() in PROGRAMS else author
@@ -201,16 +206,16 @@ class Outline:
         self._begin(opens=False)
 
     def end_heading(self, level: int) -> None:
-        """What follows stands under the last heading of this level, not under a deeper one."""
+        """End the headings deeper than this level; the last heading of the level stays."""
         self._levels = [(depth, title) for depth, title in self._levels if depth <= level]
         self._begin(opens=False)
 
     def leave_headings(self) -> None:
-        """Forget the headings so far: what follows stands under none."""
+        """End all headings: what follows is below none."""
         self._levels = []
 
     def paragraph(self, text: str) -> None:
-        """Or the next lines of the entry that is open."""
+        """Add a paragraph, or the next lines of the open list entry."""
         if self._marks:
             self.entry(text, depth=len(self._marks) - 1, mark=self._marks[-1])
             self._marks[-1] = " " if text.strip() else self._marks[-1]
@@ -219,7 +224,7 @@ class Outline:
         self._last_was_entry = False
 
     def begin_entry(self, mark: str = "-") -> None:
-        """What comes until its end is of one list entry, inside those that are open."""
+        """Open a list entry, inside those that are open already."""
         self._marks.append(mark)
 
     def end_entry(self) -> None:
@@ -230,13 +235,13 @@ class Outline:
         return bool(self._marks)
 
     def entry(self, text: str, *, depth: int = 0, mark: str = "-") -> None:
-        """A list entry; `depth` counts from 0."""
+        """Add a list entry; `depth` counts from 0."""
         if text := one_line(text):
             self._add(f"{'  ' * min(depth, 8)}{mark} {text}", tight=self._last_was_entry)
             self._last_was_entry = True
 
     def table(self, rows: Sequence[Sequence[str]], *, has_header: bool = True) -> None:
-        """The first row is the header, or all are values."""
+        """Add a table; the first row is the header unless `has_header` is False."""
         self.rows(list(enumerate(rows, start=1)))
         if has_header:
             rows, has_header = headed(clean_rows(rows))
@@ -244,19 +249,19 @@ class Outline:
 
     @property
     def under(self) -> str:
-        """The heading that what follows stands under."""
+        """The innermost heading at this place, or ""."""
         return next((title for _level, title in reversed(self._levels)), "")
 
     def rows(
         self, rows: Sequence[tuple[int, Sequence[str]]], *, name: str = "", place: str = ""
     ) -> None:
-        """Numbered rows of a grid, to be asked as a table; nothing of them becomes text."""
+        """Add numbered rows of a grid as a table for queries; they do not become text."""
         table = raw_table(name or self.under or self.stem, place or self._locator or "", rows)
         if table is not None:
             self._tables.append(table)
 
     def part_of_table(self, rows: Sequence[Sequence[str]], *, has_header: bool = True) -> None:
-        """The text of a table, or of some of its rows."""
+        """Add a table, or some of its rows, as text."""
         cleaned = clean_rows(rows)
         if cleaned and not has_header:
             cleaned.insert(0, [""] * len(cleaned[0]))
@@ -268,39 +273,39 @@ class Outline:
         self._last_was_entry = False
 
     def code(self, text: str) -> None:
-        """Preformatted text: it is set in by four blanks, by which all that read it know it."""
+        """Add preformatted text, indented by four blanks, which mark it as code."""
         self.lines(indent(dedent(text), CODE_INDENT))
 
     def lines(self, text: str) -> None:
-        """Text whose line breaks and indentation stay."""
+        """Add text whose line breaks and indentation stay."""
         self._add(text.strip("\n").rstrip(), tight=False)
         self._last_was_entry = False
 
     def form_values(self, values: Sequence[tuple[str, str]]) -> None:
-        """What was filled in, each with the name of its field."""
+        """Add filled-in form values, each with its field's name."""
         for name, value in values:
             self.entry(f"{name}: {value}")
         self._form_values += len(values)
 
     def count_unseen(self, runs: Iterable[Run]) -> None:
-        """Words that a file holds and nobody sees: they are told, and found by nobody."""
+        """Count hidden and deleted words for the report; they are not searchable."""
         for mark, words in unseen_words(runs):
             self._unseen[mark] += words
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was found so far."""
+        """Whether nothing has been added so far."""
         return not self._characters
 
     @property
     def stem(self) -> str:
-        """The file's name in words; a page that stands for its folder is called as that."""
+        """The file's name in words; a page that stands for its folder has the folder's name."""
         path = PurePosixPath(self.name)
         folder = path.parent.name
         return name_in_words(folder if folder and path.stem.lower() in FOLDER_PAGES else self.name)
 
     def finish(self) -> ParsedDocument:
-        """Raises Unreadable if no text was found."""
+        """Return the document. Raises Unreadable if no text was found."""
         title = self.chosen_title
         sections = self._sections(title)
         if not sections:
@@ -363,7 +368,7 @@ class Outline:
 
     @property
     def chosen_title(self) -> str:
-        """The file's own; else its only highest heading; else its name. Never empty."""
+        """The file's own title, or its only highest heading, or its name. Never empty."""
         top = min((level for level, _text in self._headings), default=0)
         highest = [text for level, text in self._headings if level == top]
         only = highest[0] if len(highest) == 1 and self._headings[0] == (top, highest[0]) else ""
@@ -371,7 +376,10 @@ class Outline:
         return shorten(next(filter(None, map(one_line, candidates)), "Untitled"), TITLE_CHARS)
 
     def _with_code(self, title: str) -> str:
-        """`M104: Set temperature` of M104.md: people ask for the code that a file is called by."""
+        """Put a file name that is a code before the title: `M104: Set temperature` for M104.md.
+
+        People ask for the document by this code.
+        """
         code = PurePosixPath(self.name).stem
         is_code = len(code) in CODE_LENGTHS and code.isupper() and bool(CODE.fullmatch(code))
         if not is_code or _signs(code) in _signs(title):
@@ -391,12 +399,12 @@ class Outline:
         return sections
 
     def _lonely_heading(self, place: int) -> str:
-        """The heading itself where nothing stands below it, so that its words are not lost."""
+        """Return a heading that has nothing below it, so that its words are not lost; else ""."""
         draft, *following = self._drafts[place : place + 2]
         goes_on = any(other.path[: len(draft.path)] == draft.path for other in following)
         return draft.path[-1] if draft.opens and draft.path and not goes_on else ""
 
 
 def _signs(text: str) -> str:
-    """Its letters and figures alone, so that `KH-2319` is found in `KH 2319`."""
+    """Keep letters and digits only, so that `KH-2319` is found in `KH 2319`."""
     return "".join(filter(str.isalnum, text)).casefold()

@@ -1,4 +1,4 @@
-"""What was read of a file, as a record and in words; how documents are spoken of."""
+"""Reports of what was read from a file, as records and in words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -8,40 +8,40 @@ from rag.documents.kinds import FileKind
 from rag.records import ReadingReport
 
 MOST_NAMED = 8  # pages, files, cells
-READER = 4  # counts up when the readers find more or read it otherwise: `groundnote reread`
+READER = 4  # to be raised when the readers change; see `groundnote reread`
 
 
 def report_from(stored: Mapping[str, Any]) -> ReadingReport:
-    """As `stored_report` wrote it; documents of before there were reports have an empty one."""
+    """Make a report from what `stored_report` wrote; empty for documents stored before reports."""
     lists = {name: tuple(stored.get(name, ())) for name in ("left_out", "tags")}
     return ReadingReport(**{**stored, **lists})
 
 
 def stored_report(report: ReadingReport) -> dict[str, Any]:
-    """As JSON takes it."""
+    """Return a report as JSON-compatible values."""
     return asdict(report) | {"left_out": list(report.left_out), "tags": list(report.tags)}
 
 
 def counted(count: int, thing: str) -> str:
-    """`1 page`, `1,204 words`, `2 boxes`."""
+    """Write a count and its noun: `1 page`, `1,204 words`, `2 boxes`."""
     ending = "es" if thing.endswith("x") else "s"
     return f"{count:,} {thing}{ending if count != 1 else ''}"
 
 
 def first_of(names: Sequence[str]) -> str:
-    """`B7, B8 …`."""
+    """List the first names: `B7, B8 …`."""
     return ", ".join(names[:MOST_NAMED]) + " …" * (len(names) > MOST_NAMED)
 
 
 def pages_named(numbers: Sequence[int]) -> str:
-    """`page 4`, `pages 4, 7 and 3 more`."""
+    """List page numbers: `page 4`, `pages 4, 7 and 3 more`."""
     rest = len(numbers) - MOST_NAMED
     listed = ", ".join(map(str, numbers[:MOST_NAMED])) + (f" and {rest} more" if rest > 0 else "")
     return f"page{'s' if len(numbers) != 1 else ''} {listed}"
 
 
 def in_words(report: ReadingReport) -> str:
-    """`12 pages, 3,204 words, 4 tables`; nothing where nothing is known."""
+    """Return what was read in words: `12 pages, 3,204 words, 4 tables`; "" if nothing is known."""
     things = (
         (report.pages, "page"),
         (report.words, "word"),
@@ -55,7 +55,7 @@ def in_words(report: ReadingReport) -> str:
 
 
 def left_out(report: ReadingReport) -> list[str]:
-    """Each thing that is not searchable, with the reason."""
+    """Return the parts of a document that are not searchable, each with its reason."""
     pictures = f"{counted(report.pictures, 'picture')}: text in pictures is not read"
     things = [pictures, *report.left_out] if report.pictures else list(report.left_out)
     refused = f"what newer readers find, for they refuse the file: {report.refused.rstrip('.')}"
@@ -63,12 +63,12 @@ def left_out(report: ReadingReport) -> list[str]:
 
 
 def kind_in_words(media_type: str) -> str:
-    """The kind of a document in one word."""
+    """Return the kind of a document in one word."""
     return next((kind.word for kind in FileKind if kind == media_type), media_type)
 
 
 def size_in_words(count: int) -> str:
-    """Bytes as people read them: "1.4 MB"."""
+    """Write a number of bytes for people: "1.4 MB"."""
     if count < 1000:
         return f"{count} bytes"
     value = count / 1000

@@ -1,4 +1,4 @@
-"""Reads files in processes of their own, so that a hostile one can only end such a process."""
+"""Read files in separate processes, so that a hostile file can only end such a process."""
 
 import dataclasses
 import json
@@ -20,17 +20,16 @@ from rag.records import ParsedDocument
 
 PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
 PASSED_VARIABLES = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "VIRTUAL_ENV")  # no key, no setting
-SPARE_SECONDS = 0.3  # a file waits for a process that runs; starting another takes nearly as long
-PATIENCE = 10  # times the limit of processor time, by the clock: a busy machine is no damage
+SPARE_SECONDS = 0.3  # how long a file waits for a busy process before another is started
+PATIENCE = 10  # wall time allowed, in multiples of the processor time: the machine may be busy
 
 
 class GuardedLoader:
-    """`load` in reading processes, with limits of processor time and memory for each file.
+    """Runs `load` in reading processes, with limits of processor time and memory for each file.
 
-    As many files are read at once as there are processors; a slow one delays only itself. A
-    process is started when those that run are busy for a while and replaced after a file that ended
-    it. It has no environment, no network where the system can take that away, and an empty folder
-    of its own.
+    As many files are read at once as there are processors; a slow one delays only itself. A process
+    is started when the running ones stay busy, and replaced after a file that ended it. It has no
+    environment, no network where the system allows that, and an empty folder of its own.
     """
 
     def __init__(
@@ -40,7 +39,7 @@ class GuardedLoader:
         readers: int | None = None,
         module: str = "rag.documents.sandbox_worker",
     ) -> None:
-        """`module` is what a reading process runs."""
+        """`module` is the module that a reading process runs."""
         self.limits = limits or LoadLimits()
         count = readers or os.cpu_count() or 1
         self._idle: queue.LifoQueue[_ReadingProcess] = queue.LifoQueue()
@@ -54,9 +53,9 @@ class GuardedLoader:
         return len(self._readers)
 
     def start(self) -> None:
-        """Have one process running before the first file comes: starting takes longer than reading.
+        """Start one process before the first file comes: starting takes longer than reading.
 
-        Does nothing where one runs, or is starting.
+        Does nothing where one runs or is starting.
         """
         with suppress(queue.Empty):
             reader = self._idle.get_nowait()
@@ -66,11 +65,14 @@ class GuardedLoader:
                 self._idle.put(reader)
 
     def load(self, name: str, data: bytes) -> ParsedDocument:
-        """As `rag.documents.readers.registry.load`; a crash or a hang is Unreadable too."""
+        """Read a file as `rag.documents.readers.registry.load` does.
+
+        A crash or timeout is Unreadable.
+        """
         return from_json(self.ask(name, data))
 
     def ask(self, name: str, data: bytes) -> bytes:
-        """The reply as it comes. Raises Unreadable and TooLarge."""
+        """Return the reading process's reply as it comes. Raises Unreadable and TooLarge."""
         check_size(name, len(data), limits=self.limits)
         if not data:
             raise Unreadable(name, "the file is empty (0 bytes).")
@@ -89,13 +91,13 @@ class GuardedLoader:
                     return self._spare.pop()
 
     def close(self) -> None:
-        """End the reading processes; the next file would start another."""
+        """End the reading processes; a later file starts another."""
         for reader in self._readers:
             reader.stop()
 
 
 class _ReadingProcess:
-    """One reading process, used by one thread at a time."""
+    """A reading process, used by one thread at a time."""
 
     def __init__(self, module: str) -> None:
         self._module = module

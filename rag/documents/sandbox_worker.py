@@ -1,6 +1,6 @@
-"""The reading process: files in on stdin, parsed documents out on stdout, one at a time.
+"""The reading process: files arrive on stdin, parsed documents leave on stdout, one at a time.
 
-JSON both ways and never pickle: a file that takes this process over must not reach the other one.
+Messages are JSON, never pickle: a file that takes over this process must not reach its parent.
 """
 
 import dataclasses
@@ -26,14 +26,14 @@ LENGTH = struct.Struct(">Q")
 
 
 def send(stream: IO[bytes], message: bytes) -> None:
-    """One message, its length in front."""
+    """Write one message with its length in front."""
     stream.write(LENGTH.pack(len(message)))
     stream.write(message)
     stream.flush()
 
 
 def receive(stream: IO[bytes]) -> bytes:
-    """Raises EOFError when the other side is gone."""
+    """Read one message. Raises EOFError when the other side has closed the stream."""
     (length,) = LENGTH.unpack(_exactly(stream, LENGTH.size))
     return _exactly(stream, length)
 
@@ -46,12 +46,12 @@ def _exactly(stream: IO[bytes], length: int) -> bytes:
 
 
 def to_json(document: ParsedDocument) -> bytes:
-    """As `from_json` reads it."""
+    """Write a document in the form that `from_json` reads."""
     return json.dumps({"document": dataclasses.asdict(document)}).encode()
 
 
 def opened(message: bytes) -> dict[str, Any]:
-    """A reply. Raises the error that the reading process met."""
+    """Parse a reply. Raises the error that the reading process met."""
     reply: dict[str, Any] = json.loads(message)
     if "unreadable" in reply:
         raise Unreadable(*reply["unreadable"])
@@ -61,7 +61,7 @@ def opened(message: bytes) -> dict[str, Any]:
 
 
 def from_json(message: bytes) -> ParsedDocument:
-    """Raises the error that the reading process met."""
+    """Read a document from a reply. Raises the error that the reading process met."""
     document = opened(message)["document"]
     sections = (
         Section(**section | {"heading_path": tuple(section["heading_path"])})
@@ -80,13 +80,13 @@ def from_json(message: bytes) -> ParsedDocument:
 
 
 def answer(name: str, data: bytes, limits: LoadLimits) -> bytes:
-    """Read one file; every way to fail on a file becomes a reply."""
+    """Read one file; every failure becomes a reply."""
     return answered(name, limits, lambda: to_json(load(name, data, limits=limits)))
 
 
 def answered(name: str, limits: LoadLimits, work: Callable[[], bytes]) -> bytes:
-    """What comes of the work, or how it failed."""
-    gc.disable()  # a table makes millions of cells and no garbage: looking for it costs most
+    """Return the result of `work`, or its failure as a reply."""
+    gc.disable()  # a table has millions of cells and no garbage to collect
     try:
         return work()
     except Unreadable as error:
@@ -103,7 +103,7 @@ def answered(name: str, limits: LoadLimits, work: Callable[[], bytes]) -> bytes:
 
 
 def limit_memory(max_bytes: int) -> None:
-    """Where the platform can."""
+    """Limit the address space of this process, where the platform can."""
     try:
         import resource
     except ImportError:  # Windows
@@ -115,7 +115,10 @@ def limit_memory(max_bytes: int) -> None:
 
 
 def limit_processor_time(seconds: float) -> None:
-    """From now on, so that each file has its own; whoever exceeds it is ended by the system."""
+    """Allow this process so many more seconds; the system ends it when it exceeds them.
+
+    Called for each file, so that each has the whole limit.
+    """
     try:
         import resource
     except ImportError:  # Windows
@@ -127,7 +130,7 @@ def limit_processor_time(seconds: float) -> None:
 
 
 def leave_the_network() -> None:
-    """Into a network namespace without any interface, where the system lets us."""
+    """Enter a network namespace without interfaces, where the system allows that."""
     new_user, new_network = 0x10000000, 0x40000000  # of <linux/sched.h>
     try:
         import ctypes
@@ -142,7 +145,7 @@ def leave_the_network() -> None:
 def serve(answering: WorkerReply = answer) -> None:
     """Answer until stdin closes; the first message holds the limits.
 
-    Then the folder of this process goes, if nothing is in it: whoever made it may have been killed.
+    At the end the process removes its folder if it is empty: its parent may have been killed.
     """
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # Native parsers print; what they print must not land among the replies.

@@ -1,4 +1,4 @@
-"""Documents, sections and chunks in the database."""
+"""The SQL store of documents, their sections and their chunks."""
 
 import fcntl
 import hashlib
@@ -64,10 +64,10 @@ LISTED = 2_000  # chunks at once
 
 
 class IndexDebts(Reads):
-    """The part of the document store that only ingestion and repair use: it knows no asker."""
+    """The methods of the document store for ingestion and repair, which see every collection."""
 
     def unembedded(self, limit: int, of: Sequence[str] = ()) -> list[Chunk]:
-        """Chunks that the vector index does not hold yet, oldest first; `of` some documents."""
+        """Return chunks that are not in the index yet, oldest first; `of` only these documents."""
         query = chunk_query().where(db.chunks.c.is_embedded.is_(False))
         if of:
             query = query.where(db.chunks.c.document_id.in_(of))
@@ -77,7 +77,7 @@ class IndexDebts(Reads):
         return self._count(db.chunks.c.is_embedded.is_(False))
 
     def embedded_batches(self) -> Iterator[list[str]]:
-        """Ids of the chunks that the vector index shall hold, some at a time."""
+        """Yield the ids of the chunks that the vector index should hold, `LISTED` at a time."""
         query = select(db.chunks.c.row, db.chunks.c.id).where(db.chunks.c.is_embedded)
         query = query.order_by(db.chunks.c.row).limit(LISTED)
         rows = self._rows(query)
@@ -86,20 +86,20 @@ class IndexDebts(Reads):
             rows = self._rows(query.where(db.chunks.c.row > rows[-1].row))
 
     def places(self, chunk_ids: Sequence[str]) -> dict[str, str]:
-        """The collections of those that are there."""
+        """Return the collection ids of the chunks that exist, by chunk id."""
         with db.reading(self._engine) as connection:
             return _places(connection, chunk_ids)
 
     def embedded_count(self) -> int:
-        """How many chunks the vector index shall hold."""
+        """Return how many chunks the vector index should hold."""
         return self._count(db.chunks.c.is_embedded.is_(True))
 
     def chunk_count(self) -> int:
-        """Of the whole library."""
+        """Return how many chunks the whole library has."""
         return self._count()
 
     def document_counts(self) -> tuple[int, int]:
-        """Documents of the whole library, and chunks that they should have."""
+        """Return how many documents the library has, and how many chunks they should have."""
         query = select(func.count(), func.sum(db.documents.c.chunk_count))
         [(documents, chunks)] = self._rows(query)
         return documents, chunks or 0
@@ -109,19 +109,19 @@ class IndexDebts(Reads):
         return int(count)
 
     def mark_embedded(self, chunk_ids: Sequence[str]) -> list[str]:
-        """The vector index holds these now; returns those that were deleted meanwhile."""
+        """Mark chunks as held by the vector index; return the ids that were deleted meanwhile."""
         with db.writing(self._engine) as connection:
             existing = _places(connection, chunk_ids)
             update_with(connection, db.chunks.c.id, chunk_ids, is_embedded=True)
         return [chunk_id for chunk_id in chunk_ids if chunk_id not in existing]
 
     def mark_unembedded(self, chunk_ids: Sequence[str]) -> None:
-        """The vector index may have lost these, if they exist."""
+        """Mark existing chunks as not embedded: the vector index may have lost them."""
         with db.writing(self._engine) as connection:
             update_with(connection, db.chunks.c.id, chunk_ids, is_embedded=False)
 
     def mark_all_unembedded(self) -> None:
-        """Before the vector index is built anew."""
+        """Mark all chunks as not embedded, before the vector index is built again."""
         with db.writing(self._engine) as connection:
             connection.execute(update(db.chunks).values(is_embedded=False))
             connection.execute(delete(db.removed_chunks))
@@ -129,22 +129,25 @@ class IndexDebts(Reads):
             record(connection, "index.rebuilt", "")
 
     def note_rebuilt(self) -> None:
-        """Another index has taken the old one's place."""
+        """Record that a new vector index has replaced the old one."""
         with db.writing(self._engine) as connection:
             record(connection, "index.rebuilt", "")
 
     def removed(self, limit: int) -> list[str]:
-        """Ids of deleted chunks that the vector index may still hold."""
+        """Return ids of deleted chunks that the vector index may still hold."""
         query = select(db.removed_chunks.c.id).order_by(db.removed_chunks.c.id).limit(limit)
         return [row.id for row in self._rows(query)]
 
     def forget_removed(self, chunk_ids: Sequence[str]) -> None:
-        """The vector index holds these no longer."""
+        """Note that the vector index no longer holds these deleted chunks."""
         with db.writing(self._engine) as connection:
             delete_with(connection, db.removed_chunks.c.id, chunk_ids)
 
     def moved(self, limit: int) -> dict[str, str]:
-        """Chunks of which the vector index may not know where they are, with their collection."""
+        """Return the collection ids, by id, of moved chunks that the vector index may file wrongly.
+
+        "" is the collection of a chunk that was deleted.
+        """
         query = (
             select(db.moved_chunks.c.id, db.chunks.c.collection_id)
             .outerjoin(db.chunks, db.chunks.c.id == db.moved_chunks.c.id)
@@ -154,7 +157,10 @@ class IndexDebts(Reads):
         return {row.id: row.collection_id or "" for row in self._rows(query)}
 
     def forget_moved(self, filed: Mapping[str, str]) -> None:
-        """The vector index has these where they are; one that moved again meanwhile stays."""
+        """Note that the index has these chunks in these collections.
+
+        A chunk that moved again meanwhile stays listed.
+        """
         with db.writing(self._engine) as connection:
             now = _places(connection, filed)
             done = (
@@ -169,21 +175,21 @@ def _places(connection: Connection, chunk_ids: Iterable[str]) -> dict[str, str]:
     return {row.id: row.collection_id for row in rows}
 
 
-LOOKS = 100  # that others may be quicker in turn; each takes something
+LOOKS = 100  # how often other processes may be quicker; each time they claim some chunks
 LEASE = timedelta(minutes=1)  # renewed before each request to the model
 _ONE_WRITER = text("SELECT pg_advisory_xact_lock(7102385)")
 
 
 class EmbeddingClaims(Reads):
-    """Each chunk is claimed by one process at a time; a dead one's claims end by themselves."""
+    """Claims on chunks to embed, one process each; the claims of a killed process expire."""
 
     def take(self, limit: int) -> list[str]:
-        """Ids of chunks that are to be embedded, and that nobody else embeds now.
+        """Claim up to `limit` chunks that are not embedded and not claimed; return their ids.
 
-        Raises StorageFailed where others take them away again and again.
+        Raises StorageFailed where other processes are quicker `LOOKS` times in a row.
         """
         for _look in range(LOOKS):
-            with suppress(IntegrityError):  # another was quicker: the next sees what it took
+            with suppress(IntegrityError):  # another was quicker: the next try sees its claims
                 return self._take(limit)
         raise StorageFailed(
             f"The table of what is embedded refused {LOOKS} tries in a row to write into it. If no "
@@ -203,7 +209,7 @@ class EmbeddingClaims(Reads):
                 .where(db.chunks.c.id.not_in(select(db.embedding_claims.c.chunk_id)))
                 .order_by(db.chunks.c.row)
                 .limit(limit)
-                .with_for_update(skip_locked=True)  # several take different ones at once
+                .with_for_update(skip_locked=True)  # concurrent processes claim different chunks
             )
             ids = list(connection.execute(free).scalars())
             if ids:
@@ -222,8 +228,10 @@ class EmbeddingClaims(Reads):
 
     @contextmanager
     def one_writer(self) -> Iterator[None]:
-        """No other process writes vectors meanwhile: eight writers at once cost Chroma twenty times
-        the processor time of one after the other."""
+        """Let no other process write vectors meanwhile.
+
+        Eight writers at once cost Chroma twenty times the processor time of one after the other.
+        """
         if self._engine.dialect.name == "postgresql":
             with db.reading(self._engine) as connection:
                 connection.execute(_ONE_WRITER)
@@ -234,7 +242,7 @@ class EmbeddingClaims(Reads):
             yield
 
     def are_done(self, chunk_ids: Iterable[str]) -> bool:
-        """Whether all of these are embedded, or gone."""
+        """Return whether each of these chunks is embedded or deleted."""
         waiting = select(db.chunks.c.id).where(db.chunks.c.is_embedded.is_(False)).limit(1)
         return not self._rows_with(waiting, db.chunks.c.id, chunk_ids)
 
@@ -245,16 +253,16 @@ log = logging.getLogger(__name__)
 
 
 def blob_name(content_hash: str) -> str:
-    """The name of a file in a store of originals."""
+    """Return the name of a file in a store of originals."""
     return f"{content_hash[:2]}/{content_hash}"
 
 
 class Originals:
-    """A store of them; each stays as long as a document has its content, and no longer.
+    """A store of originals; each stays as long as a document has its content.
 
-    `local` is the folder of this machine where earlier ones lie, if the store is elsewhere: what
-    is not in the store is read there. That a document is there never hangs on its original: a disk
-    that is full is told of in the log.
+    `local` is the folder on this machine with earlier originals, if the store is elsewhere; what
+    the store lacks is read from there. A document is stored even if its original cannot be: a full
+    disk is only logged.
     """
 
     def __init__(
@@ -264,10 +272,10 @@ class Originals:
         self._cache = cache
         self._local = local
         self._is_on = is_on
-        self._turn = threading.Lock()  # between what comes and what goes
+        self._turn = threading.Lock()  # so that an original is not written and deleted at once
 
     def keep(self, content_hash: str, data: bytes) -> None:
-        """Of a document that is stored: whoever deletes another of the same content sees it."""
+        """Keep the file of a stored document; a concurrent `discard` of this content sees it."""
         if not self._is_on:
             return
         name = blob_name(content_hash)
@@ -279,7 +287,10 @@ class Originals:
             log_throttled(log, "An original cannot be kept", error)
 
     def path(self, content_hash: str, size: int | None = None) -> Path | None:
-        """Where it lies on this machine, or lies now; None if it was not kept, or was cut off."""
+        """Return the file's path on this machine; None if it was not kept or is truncated.
+
+        A file of a remote store is fetched first.
+        """
         if not self._is_on:
             return None
         for place in self._places():
@@ -289,14 +300,14 @@ class Originals:
         return None
 
     def has(self, content_hash: str, size: int | None = None) -> bool:
-        """Whether `path` would find it; nothing is fetched for that."""
+        """Return whether `path` would find the file; nothing is fetched."""
         lengths = (place.size(blob_name(content_hash)) for place in self._places())
         return self._is_on and any(
             length is not None and size in (None, length) for length in lengths
         )
 
     def is_whole(self, content_hash: str) -> bool:
-        """Whether what is there, read from its beginning to its end, has this content."""
+        """Read the stored file completely and return whether it has this content hash."""
         for place in self._places():
             with suppress(OSError):
                 digest = hashlib.sha256()
@@ -306,7 +317,7 @@ class Originals:
         return False
 
     def sizes(self) -> dict[str, int]:
-        """The lengths of all that are there, by the hash of their content."""
+        """Return the sizes of all stored files in bytes, by content hash."""
         return {
             name.rpartition("/")[2]: size
             for place in reversed(self._places())
@@ -314,23 +325,23 @@ class Originals:
         }
 
     def discard(self, content_hashes: Iterable[str], holds: Holds) -> None:
-        """Let go of those that no document has any more."""
+        """Delete the files that no document has any more."""
         for content_hash in content_hashes:
             with self._turn:
                 for place in () if holds(content_hash) else self._places():
                     place.remove([blob_name(content_hash)])
 
     def tidy(self, contents: Callable[[], Set[str]]) -> None:
-        """Let go of what a killed process left, and of all of them where none shall be kept."""
+        """Delete what a killed process left, and every file where originals shall not be kept."""
         for place in self._places():
             if isinstance(place, FolderBlobs):
                 place.remove_halves()
             names = place.sizes()
-            needed = contents() if names and self._is_on else set()  # what came since is kept
+            needed = contents() if names and self._is_on else set()  # read last: newer files stay
             place.remove(name for name in names if name.rpartition("/")[2] not in needed)
 
     def bring(self, folder: FolderBlobs, needed: Set[str]) -> int:
-        """Copy what documents need of a folder into the store; returns how many came."""
+        """Copy the needed files from a folder into the store; return how many were copied."""
         brought = 0
         for name, size in folder.sizes().items():
             content_hash = name.rpartition("/")[2]
@@ -347,21 +358,21 @@ class Originals:
         return [self._store, self._local] if self._local is not None else [self._store]
 
 
-# A plain list of keys: SQLite looks each up, where it would read all sections for rows IN rows.
+# A plain list of keys: SQLite looks each up; for a row-value IN it would read all sections.
 _SECTION_TEXTS = 'SELECT document_id, "index", text FROM sections WHERE '
 _OF_OPEN_DOCUMENTS = (
     " AND EXISTS (SELECT 1 FROM documents WHERE documents.id = sections.document_id "
     "AND documents.collection_id IN :collections)"
 )
 _CHUNKS = chunk_query().where(db.chunks.c.id.in_(bindparam("ids", expanding=True)))
-# Asked for each file of an ingest: what is built anew each time costs several times the query.
+# These queries run for each file of an ingest; building one costs several times what it takes.
 _COLUMNS = ("id", "content_hash", "owner", "collection_id")
 _DOCUMENTS = select(*(db.documents.c[name] for name in _COLUMNS))
 _BY_NAME = _DOCUMENTS.where(
     db.documents.c.collection_id == bindparam("place"), db.documents.c.name == bindparam("name")
 )
 _BY_ID = _DOCUMENTS.where(db.documents.c.id == bindparam("its_id"))
-# Whose originals stay: those of documents, and of removed ones that can be had back.
+# The originals to keep: of stored documents, and of removed ones that can be restored.
 _NEEDED_CONTENTS = (
     (select(db.documents.c.content_hash), db.documents.c.content_hash),
     (
@@ -376,7 +387,7 @@ _NTH_KEY = '(document_id = :d{0} AND "index" = :i{0})'
 
 @dataclass(frozen=True, slots=True)
 class ExistingDocument:
-    """A stored document as an ingest of the same name meets it."""
+    """The stored document that has the name of a file to ingest."""
 
     id: str
     content_hash: str
@@ -385,7 +396,7 @@ class ExistingDocument:
 
 
 class SqlDocumentStore(DocumentLists, IndexDebts):
-    """A DocumentStore over SQLAlchemy; also says what the vector index still has to follow."""
+    """A DocumentStore over SQLAlchemy, with the pending changes of the vector index."""
 
     def __init__(self, engine: Engine, originals: Originals | None = None) -> None:
         super().__init__(engine)
@@ -396,11 +407,11 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
     def replace(
         self, document: Document, sections: Sequence[Section], chunks: Sequence[Chunk]
     ) -> ChunkChanges:
-        """Store a document, in one transaction; chunks that stayed the same are not touched."""
+        """Store a document in one transaction; chunks that did not change are not written."""
         return self.replace_all([StoredDocument(document, sections, chunks)])
 
     def replace_all(self, stored: Iterable[StoredDocument]) -> ChunkChanges:
-        """Several documents in one transaction; of two with the same id the later one counts."""
+        """Store several documents in one transaction; of two with the same id the later counts."""
         last = {document.document.id: document for document in stored}
         with db.writing(self._engine) as connection:
             existing = existing_ids(connection, last)
@@ -415,12 +426,15 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         return replace(changes, removed_tables=(*changes.removed_tables, *unused))
 
     def note_arrival(self, file: IncomingFile) -> None:
-        """An upload said what a document says already."""
+        """Mark the upload job of a file as done whose content is stored already."""
         with db.writing(self._engine) as connection:
             mark_arrived(connection, [file.job_id])
 
     def note_refusal(self, document_id: str, reason: str) -> None:
-        """The newest readers refuse its file: it keeps its text, and is not offered again."""
+        """Note that the newest reader refuses a document's file, so that it is not read again.
+
+        The document keeps the text that an older reader made.
+        """
         is_it = db.documents.c.id == document_id
         with db.writing(self._engine) as connection:
             row = connection.execute(select(db.documents).where(is_it)).first()
@@ -431,7 +445,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
                 )
 
     def delete(self, document_id: str) -> ChunkChanges:
-        """Remove a document. Raises NotFound."""
+        """Delete a document. Raises NotFound."""
         with db.writing(self._engine) as connection:
             row = _row_of(connection, document_id)
             contents = self._contents_of(connection, [document_id])
@@ -446,9 +460,10 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         return ChunkChanges(removed=tuple(removed), removed_tables=gone_tables)
 
     def rename(self, renames: Iterable[tuple[str, str, str]]) -> None:
-        """Call documents, by id, otherwise, with another link; nothing of them is embedded again.
+        """Give documents, by id, a new name and link; no chunk is embedded again.
 
-        One that is gone, or whose collection has another of that name, stays as it is.
+        A document that does not exist, or whose collection has another of that name, stays as it
+        is.
         """
         with db.writing(self._engine) as connection:
             for some in batches(renames):
@@ -458,22 +473,25 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
     # ── Originals ────────────────────────────────────────────────────────────────────────────
 
     def original(self, document: Document) -> Path | None:
-        """The file that it was read from, if it was kept; who may open one may open the other."""
+        """Return the file that a document was read from, or None if it was not kept.
+
+        Whoever may open the document may open its original.
+        """
         return self.original_of_content(document.content_hash, document.size_bytes)
 
     def original_of_content(self, content_hash: str, size: int | None = None) -> Path | None:
-        """The file of a document that may be gone, if it is still kept."""
+        """Return the original with a content hash, or None; its document may be deleted."""
         return self._originals.path(content_hash, size) if self._originals else None
 
     def has_original(self, document: Document) -> bool:
-        """Whether `original` would find it; nothing is fetched from elsewhere for that."""
+        """Return whether `original` would find a file; nothing is fetched from a remote store."""
         has = self._originals.has if self._originals is not None else None
         return has is not None and has(document.content_hash, document.size_bytes)
 
     def without_original(self, *, reads: bool = False) -> dict[str, str]:
-        """Names of documents by id whose file is not there, or not in its length.
+        """Return the names, by id, of documents whose original is missing or has another size.
 
-        Read, it also has to be what they were made of.
+        With `reads`, each original is also read and has to match its content hash.
         """
         if self._originals is None:
             return {}
@@ -489,21 +507,21 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         }
 
     def bring_originals(self, folder: FolderBlobs) -> int:
-        """Copy what documents need of another folder of originals into the store."""
+        """Copy the originals that documents need from another folder; return how many."""
         return self._originals.bring(folder, self._contents()) if self._originals else 0
 
     def keep_original(self, content_hash: str, data: bytes | None) -> None:
-        """The file of a document that is stored."""
+        """Keep the file of a document that has been stored."""
         if self._originals is not None and data is not None:
             self._originals.keep(content_hash, data)
 
     def tidy_originals(self) -> None:
-        """Let go of those that a killed process left, or that shall not be kept any more."""
+        """Delete originals that a killed process left, or that shall not be kept any more."""
         if self._originals is not None and not deletions_wait(self._engine):
             self._originals.tidy(self._contents)
 
     def let_go_of(self, contents: Iterable[str]) -> None:
-        """Of originals by their content, as far as nothing needs them any more."""
+        """Delete the originals with these content hashes that no document needs any more."""
         if self._originals is not None and not deletions_wait(self._engine):
             self._originals.discard(contents, self._holds)
 
@@ -517,7 +535,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         return {row[0] for query, _column in _NEEDED_CONTENTS for row in self._rows(query)}
 
     def _contents_of(self, connection: Connection, document_ids: Iterable[str]) -> set[str]:
-        """Of what they were read before; nothing is asked where no originals are kept."""
+        """Return the documents' content hashes; without a store of originals nothing is queried."""
         query, ids = select(db.documents.c.content_hash), document_ids
         if self._originals is None:
             return set()
@@ -526,7 +544,10 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
     # ── Reading ──────────────────────────────────────────────────────────────────────────────
 
     def document(self, document_id: str, readable: Readable) -> Document:
-        """Raises NotFound, also where it is in none of the collections."""
+        """Return a document.
+
+        Raises NotFound, also where it is in none of the readable collections.
+        """
         query = select(db.documents).where(
             db.documents.c.id == document_id, db.inside(db.documents.c.collection_id, readable)
         )
@@ -535,26 +556,29 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         raise _no_document(document_id)
 
     def existing(self, name: str, collection_id: str) -> ExistingDocument | None:
-        """What an ingest has to know of a document before it reads it anew."""
+        """Return the stored document of this name, or None."""
         return self._existing(_BY_NAME, {"place": collection_id, "name": name})
 
     def existing_by_id(self, document_id: str) -> ExistingDocument | None:
-        """The same of a document that keeps its id whatever it is called."""
+        """Return the stored document with this id, whatever its name, or None."""
         return self._existing(_BY_ID, {"its_id": document_id})
 
     def _existing(self, query: Select[Any], values: dict[str, str]) -> ExistingDocument | None:
         return next((ExistingDocument(*row) for row in self._rows(query, values)), None)
 
     def free_id(self, file: IncomingFile) -> str:
-        """The id of a new document; that of its name, unless one that moved away has it still."""
+        """Return an id for a new document: the one from its name, or a random one if that is taken.
+
+        It is taken where a document of this name was moved to another collection and kept its id.
+        """
         document_id = document_id_for(file.name, file.collection_id)
         is_taken = self.existing_by_id(document_id) is not None
         return uuid4().hex if is_taken else document_id
 
     def chunks(self, chunk_ids: Sequence[str], readable: Readable) -> dict[str, Chunk]:
-        """Those that exist."""
+        """Return the readable chunks with these ids, by id; ids without a chunk are left out."""
         results: dict[str, Chunk] = {}
-        query = _CHUNKS  # as it is, where nobody is kept out: building it anew costs as much
+        query = _CHUNKS  # prepared: building a query costs as much as running it
         if readable.ids is not None:
             query = query.where(db.inside(db.chunks.c.collection_id, readable))
         with db.reading(self._engine) as connection:
@@ -566,7 +590,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
     def section_texts(
         self, keys: Sequence[tuple[str, int]], readable: Readable
     ) -> dict[tuple[str, int], str]:
-        """Texts of sections by (document id, section index); those that exist."""
+        """Return the texts of readable sections by (document id, section index)."""
         texts: dict[tuple[str, int], str] = {}
         with db.reading(self._engine) as connection:
             for batch in batches(keys):
@@ -579,18 +603,18 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         return texts
 
     def is_empty(self, readable: Readable) -> bool:
-        """Whether there is no document at all."""
+        """Return whether the readable collections have no document."""
         query = select(db.documents.c.id).where(db.inside(db.documents.c.collection_id, readable))
         return not self._rows(query.limit(1))
 
     def sections(self, document_id: str, readable: Readable) -> list[Section]:
-        """All of a document, in reading order."""
+        """Return all sections of a document in reading order."""
         return list(map(_section, self._rows(_sections_of([document_id], readable))))
 
     def chunks_of(
         self, document_id: str, readable: Readable, *, sections: range | None = None
     ) -> list[Chunk]:
-        """All of a document, or of some of its sections, in reading order."""
+        """Return the chunks of a document, or of some of its sections, in reading order."""
         query = chunk_query().where(
             db.chunks.c.document_id == document_id, db.inside(db.chunks.c.collection_id, readable)
         )
@@ -602,7 +626,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
     def neighbourhood(
         self, document_id: str, index: int, readable: Readable, *, reach: int = 1
     ) -> list[Section]:
-        """A section between up to `reach` sections before and after it. Raises NotFound."""
+        """Return a section with up to `reach` sections before and after it. Raises NotFound."""
         sections = self.stretches([document_id], readable, index - reach, index + reach)[
             document_id
         ]
@@ -615,7 +639,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
     def stretches(
         self, document_ids: Sequence[str], readable: Readable, first: int, last: int
     ) -> defaultdict[str, list[Section]]:
-        """Sections from `first` to `last` of each document that has any."""
+        """Return the sections with index `first` to `last`, both included, of each document."""
         query = _sections_of(document_ids, readable).where(db.sections.c.index.between(first, last))
         stretches = defaultdict[str, list[Section]](list)
         for row in self._rows(query):
@@ -625,9 +649,9 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
     # ── Collections ──────────────────────────────────────────────────────────────────────────
 
     def move(self, document_id: str, collection_id: str) -> None:
-        """Put a document into another collection; nothing of it is embedded again.
+        """Move a document to another collection; no chunk is embedded again.
 
-        Raises NotFound, and Conflict where that one has a document of its name.
+        Raises NotFound, and Conflict where that collection has a document of this name.
         """
         with db.writing(self._engine) as connection:
             row = _row_of(connection, document_id)

@@ -50,12 +50,13 @@ from rag.seams import ChunkChanges
 
 NAME_WORD = re.compile(r"[^\W_]+")
 BATCH = 500  # ids in one statement: SQLite takes 999 variables or more
-MOVABLE = ("section_index", "position", "locator", "start", "end")  # not what a chunk says
+# Where a chunk is, not its content.
+MOVABLE = ("section_index", "position", "locator", "start", "end")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """A document with everything that is written for it."""
+    """A document with everything that is stored with it."""
 
     document: Document
     sections: Sequence[Section]
@@ -63,15 +64,15 @@ class StoredDocument:
     tables: Sequence[Table] = ()
     job_id: str = ""  # of the upload that brought it
     original: bytes | None = None  # the file itself
-    in_place: bool = False  # of a document that is there: one that is gone stays so
+    in_place: bool = False  # only replaces; a deleted document is not stored again
 
 
 def write_documents(
     connection: Connection, stored: Mapping[str, StoredDocument], existing: Set[str]
 ) -> ChunkChanges:
-    """Write them, by their ids, in place of what was there; says which chunks came and went.
+    """Write documents, by id, in place of the stored ones; return the chunks added and removed.
 
-    `existing` are those that are documents already, see `existing_ids`.
+    `existing` are the ids that are stored already, see `existing_ids`.
     """
     old = _old_places(connection, stored)
     new = {chunk.id: chunk for document in stored.values() for chunk in document.chunks}
@@ -91,7 +92,7 @@ def write_documents(
 
 
 def existing_ids(connection: Connection, document_ids: Iterable[str]) -> set[str]:
-    """Those that are documents, and stay so until the transaction ends."""
+    """Return the ids that are stored, and lock their rows until the transaction ends."""
     query = select(db.documents.c.id).order_by(db.documents.c.id).with_for_update()
     return {row.id for row in rows_with(connection, query, db.documents.c.id, document_ids)}
 
@@ -99,9 +100,9 @@ def existing_ids(connection: Connection, document_ids: Iterable[str]) -> set[str
 def _note_earlier(
     connection: Connection, stored: Mapping[str, StoredDocument], new: Mapping[str, Chunk]
 ) -> None:
-    """Of documents whose file is the same, which chunks another reader made of it.
+    """Note which chunks an earlier reader made of files whose content is the same.
 
-    Of a file that has changed, those of before have changed with it.
+    Where the content has changed, the earlier chunks of the document are forgotten.
     """
     query = select(db.documents.c.id, db.documents.c.content_hash)
     same = {
@@ -119,10 +120,11 @@ def _note_earlier(
 def rename_documents(
     connection: Connection, renames: Sequence[tuple[str, str, str]]
 ) -> list[tuple[str, str]]:
-    """Call them, by id, otherwise, with another link: their chunks stay, nothing is embedded again.
+    """Give documents, by id, a new name and link; their chunks stay, none is embedded again.
 
-    A title that was only a name is the new name. One that is gone, or whose collection has another
-    of that name, stays as it is. Returns the old and the new name of those that have another.
+    A title that was only the file's name becomes the new name. A document that does not exist, or
+    whose collection has another of that name, stays as it is. Returns (old name, new name) of each
+    document that was renamed.
     """
     table, query = db.documents.c, select(db.documents)
     rows = {
@@ -154,7 +156,7 @@ def rename_documents(
 
 
 def _head_chunks(connection: Connection, heads: Mapping[str, tuple[str, str]]) -> None:
-    """As word search reads them, by their documents' names and titles."""
+    """Write the headings that word search reads, from the documents' new (name, title)."""
     chunks = db.chunks.c
     query = select(chunks.id, chunks.document_id, chunks.heading_path)
     headed = [
@@ -166,12 +168,12 @@ def _head_chunks(connection: Connection, heads: Mapping[str, tuple[str, str]]) -
 
 
 def mark_arrived(connection: Connection, job_ids: Sequence[str]) -> None:
-    """Whatever becomes of the documents from now on, doing their uploads again brings none back."""
+    """Mark upload jobs as arrived: run again, they do not bring back a deleted document."""
     update_with(connection, db.jobs.c.id, job_ids, has_arrived=True)
 
 
 def batches(values: Iterable[Any]) -> Iterator[list[Any]]:
-    """As many as one statement may name."""
+    """Yield the values in lists of at most `BATCH`, as many as one statement may name."""
     rest = iter(values)
     while batch := list(islice(rest, BATCH)):
         yield batch
@@ -180,13 +182,13 @@ def batches(values: Iterable[Any]) -> Iterator[list[Any]]:
 def rows_with(
     connection: Connection, query: Select[Any], column: Column[Any], values: Iterable[Any]
 ) -> Iterator[Row[Any]]:
-    """The rows of a query in which the column holds one of the values, however many they are."""
+    """Yield the rows of a query in which the column holds one of the values, in batches."""
     for some in batches(values):
         yield from connection.execute(query.where(column.in_(some)))
 
 
 def delete_with(connection: Connection, column: Column[Any], values: Iterable[Any]) -> None:
-    """Delete the rows of a column's table in which it holds one of the values."""
+    """Delete the rows in which the column holds one of the values, in batches."""
     for some in batches(values):
         connection.execute(delete(column.table).where(column.in_(some)))
 
@@ -194,13 +196,13 @@ def delete_with(connection: Connection, column: Column[Any], values: Iterable[An
 def update_with(
     connection: Connection, column: Column[Any], values: Iterable[Any], **changes: Any
 ) -> None:
-    """Set what changes in the rows of a column's table in which it holds one of the values."""
+    """Set columns in the rows in which `column` holds one of the values, in batches."""
     for some in batches(values):
         connection.execute(update(column.table).where(column.in_(some)).values(**changes))
 
 
 class Reads:
-    """A store over one engine, and how it is asked."""
+    """The base of the stores over one engine: their read queries."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -222,19 +224,19 @@ def _insert(connection: Connection, table: SqlTable, rows: Sequence[Mapping[str,
 
 
 def _update(connection: Connection, table: SqlTable, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Each row by its id, which is called `its_id`: the other keys are what is set."""
+    """Update each row by its id, given as `its_id`; the other keys are the columns to set."""
     if rows:
         connection.execute(update(table).where(table.c.id == bindparam("its_id")), rows)
 
 
 def chunk_ids_of(connection: Connection, document_id: str) -> list[str]:
-    """Ids of a document's chunks, in no order."""
+    """Return the ids of a document's chunks, in no order."""
     query = select(db.chunks.c.id).where(db.chunks.c.document_id == document_id)
     return list(connection.execute(query).scalars())
 
 
 def remove_chunks(connection: Connection, chunk_ids: Sequence[str]) -> None:
-    """Delete them, and remember that the vector index may still hold them."""
+    """Delete chunks, and note that the vector index may still hold them."""
     delete_with(connection, db.chunks.c.id, chunk_ids)
     delete_with(connection, db.removed_chunks.c.id, chunk_ids)
     _insert(connection, db.removed_chunks, [{"id": chunk_id} for chunk_id in chunk_ids])
@@ -251,7 +253,7 @@ def _write_document_rows(
 ) -> None:
     rows = [_document_row(document) for document in documents]
     changed = [
-        # Where it is now says whoever moves it.
+        # The collection is changed by `move` only.
         {key: value for key, value in row.items() if key != "collection_id"} | {"its_id": row["id"]}
         for row in rows
         if row["id"] in existing
@@ -280,7 +282,7 @@ def _write_sections(connection: Connection, sections: Mapping[str, Sequence[Sect
 
 
 def _write_tables(connection: Connection, tables: Mapping[str, Sequence[Table]]) -> tuple[str, ...]:
-    """In place of what was there; the ids of those that went."""
+    """Write the documents' tables in place of the stored ones; return the ids no longer used."""
     gone = set(table_ids_of(connection, tables))
     delete_with(connection, db.tables.c.document_id, tables)
     rows = [_table_row(table) for of_document in tables.values() for table in of_document]
@@ -289,7 +291,7 @@ def _write_tables(connection: Connection, tables: Mapping[str, Sequence[Table]])
 
 
 def table_ids_of(connection: Connection, document_ids: Iterable[str]) -> list[str]:
-    """Ids of the tables of some documents."""
+    """Return the ids of the documents' tables."""
     tables = db.tables.c
     return [
         row.id for row in rows_with(connection, select(tables.id), tables.document_id, document_ids)
@@ -303,7 +305,7 @@ def _table_row(table: Table) -> dict[str, Any]:
 
 
 def _storable(value: Any) -> Any:
-    """All texts of a profile, as databases take them."""
+    """Make all strings of a table profile storable in a database."""
     if isinstance(value, dict):
         return {key: _storable(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -314,7 +316,7 @@ def _storable(value: Any) -> Any:
 def _move_chunks(
     connection: Connection, old: dict[str, tuple[Any, ...]], new: dict[str, Chunk]
 ) -> None:
-    """Chunks that say the same at another place: only their place is written."""
+    """Write the new place of chunks whose content is the same."""
     moved = []
     for chunk_id in old.keys() & new.keys():
         place = {name: getattr(new[chunk_id], name) for name in MOVABLE}
@@ -358,7 +360,10 @@ def _heading(title: str, path: Sequence[str]) -> str:
 
 
 def _searched_heading(document_name: str, heading: str) -> str:
-    """The heading, and what else the file's name says: `2023 Q3 ACME.pdf` tells reports apart."""
+    """Return the heading with the words that only the file's name has.
+
+    `2023 Q3 ACME.pdf` tells reports apart.
+    """
     words = set(NAME_WORD.findall(heading.lower()))
     stem = PurePosixPath(document_name).stem
     more = [word for word in NAME_WORD.findall(stem) if word.lower() not in words]
@@ -370,7 +375,7 @@ _PATH = _FIELDS.index("heading_path")
 
 
 def chunk_query() -> Select[Any]:
-    """Chunks with what their documents are called: what a Chunk has, in its order."""
+    """Select chunks with their document's name and title, in the order of Chunk's fields."""
     of_documents = {
         "document_name": db.documents.c.name.label("document_name"),
         "document_title": db.documents.c.title.label("document_title"),
@@ -380,25 +385,28 @@ def chunk_query() -> Select[Any]:
 
 
 def chunk_from(row: Row[Any]) -> Chunk:
-    """A chunk from a row of `chunk_query`."""
+    """Make a chunk from a row of `chunk_query`."""
     values = list(row)
     values[_PATH] = tuple(values[_PATH])
     return Chunk(*values)
 
 
 FACETS = ("folder", "type", "author", "tag")
-MOST_VALUES = 100  # of one facet, the most usual
+MOST_VALUES = 100  # of one facet, the most frequent
 
 
 def check(filters: Filters) -> None:
-    """Raises UserError for a day that is none."""
+    """Raise UserError where `after` or `before` is no valid day."""
     for name, value in filters.items():
         if name in ("after", "before") and day_in(value) != value:
             raise UserError(f"{name} is {value[:40]!r}; expected a day such as 2025-03-31.")
 
 
 def lets_through(filters: Filters, document: Document) -> bool:
-    """Whether each of them does; a document that names no day is of no time."""
+    """Return whether a document passes every filter.
+
+    A document without a date passes no `after` or `before`.
+    """
     title, day = f"{document.title} {document.name}".casefold(), document.report.date
     values = {(name, value.casefold()) for name, value in _values(document)}
     expected = {
@@ -413,7 +421,10 @@ def lets_through(filters: Filters, document: Document) -> bool:
 
 
 def facets_of(documents: Iterable[Document]) -> Facets:
-    """In how many documents each value is, as it is mostly written, the most usual first."""
+    """Count the documents with each value of each facet, most frequent first.
+
+    Values that differ only in case count together, under their most frequent spelling.
+    """
     spellings: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for document in documents:
         values = {(name, value.casefold()): value for name, value in _values(document)}
@@ -438,8 +449,8 @@ def _values(document: Document) -> Iterator[tuple[str, str]]:
 CacheKey = TypeVar("CacheKey", bound=Hashable)
 Cached = TypeVar("Cached")
 
-LARGEST = 10_000_000  # documents: all
-MOST_WORDS = 50  # looked for: databases take no condition of a thousand parts
+LARGEST = 10_000_000  # more documents than any library has
+MOST_WORDS = 50  # in one search: databases refuse conditions of a thousand parts
 _BY_NAME = (db.documents.c.name, db.documents.c.id)
 ORDERS = {
     "name": _BY_NAME,
@@ -449,7 +460,10 @@ ORDERS = {
 
 
 class VersionedCache(Generic[CacheKey, Cached]):
-    """What was made of documents, until they change; the oldest goes for what is too many."""
+    """A cache of values computed from documents, valid until their collections change.
+
+    Beyond `most` values, the one not used for longest is dropped.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -457,7 +471,7 @@ class VersionedCache(Generic[CacheKey, Cached]):
         self._turn = threading.Lock()
 
     def get(self, key: CacheKey, versions: dict[str, int], make: Callable[[], Cached]) -> Cached:
-        """What is there of documents of these versions, or made now."""
+        """Return the value cached for these collection versions, or make it."""
         with self._turn:
             cached = self._made.pop(key, None)
         if cached is None or cached[0] != versions:
@@ -470,7 +484,7 @@ class VersionedCache(Generic[CacheKey, Cached]):
 
 
 class DocumentLists(Reads):
-    """The part of the document store that pages and programs list documents with."""
+    """The part of the document store that lists documents for pages and clients."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
@@ -479,7 +493,7 @@ class DocumentLists(Reads):
         self._lexicons = VersionedCache[Readable, tuple[str, ...]](64)
 
     def documents(self, readable: Readable) -> list[Document]:
-        """All, by name."""
+        """Return all readable documents, by name."""
         query = select(db.documents).where(_is_readable(readable)).order_by(*_BY_NAME)
         return list(map(document_from, self._rows(query)))
 
@@ -493,7 +507,7 @@ class DocumentLists(Reads):
         order: str = "name",
         filters: Filters = NO_FILTERS,
     ) -> DocumentPage:
-        """Some of those that have all of these words in title or name, in one of the ORDERS."""
+        """Return one page of the documents with all `words` in title or name, in one of ORDERS."""
         if filters:
             return self._filtered_page(readable, filters, words, order, offset, limit)
         is_wanted = [
@@ -522,12 +536,12 @@ class DocumentLists(Reads):
         return DocumentPage(documents[offset : offset + limit], len(documents), everything.total)
 
     def find_named(self, names: Iterable[str], readable: Readable) -> list[Document]:
-        """Those of these names."""
+        """Return the readable documents with these names."""
         query = select(db.documents).where(_is_readable(readable))
         return list(map(document_from, self._rows_with(query, db.documents.c.name, names)))
 
     def filtered(self, filters: Filters, readable: Readable) -> FilteredDocuments:
-        """The documents that all filters let through, chosen anew when they change.
+        """Return the documents that pass all filters, cached until the documents change.
 
         Raises UserError.
         """
@@ -545,12 +559,12 @@ class DocumentLists(Reads):
         return FilteredDocuments(names, frozenset(row.id for row in chunks))
 
     def facets(self, readable: Readable) -> Facets:
-        """By what the documents can be filtered; counted anew when they change."""
+        """Return the values that documents can be filtered by, cached until a document changes."""
         versions = self._versions(readable)
         return self._facets.get(readable, versions, lambda: facets_of(self.documents(readable)))
 
     def lexicon(self, readable: Readable) -> tuple[str, ...]:
-        """The product names of the documents, without repeats; read anew when they change."""
+        """Return the product names of the documents, each once, cached until a document changes."""
         return self._lexicons.get(readable, self._versions(readable), lambda: self._names(readable))
 
     def _versions(self, readable: Readable) -> dict[str, int]:
@@ -564,18 +578,21 @@ class DocumentLists(Reads):
         return tuple(dict.fromkeys(name for row in self._rows(query) for name in row.names))
 
     def newest(self, readable: Readable, *, limit: int) -> list[Document]:
-        """Those that came in last."""
+        """Return the documents that were added last, newest first."""
         return list(self.page(readable, limit=limit, order="newest").documents)
 
     def read_before(self, readable: Readable) -> list[Document]:
-        """Those that an older reader read, by name."""
+        """Return the documents that an older version of the reader read, by name."""
         reader = db.documents.c.report["reader"].as_integer()
         is_older = func.coalesce(reader, 0) < READER
         query = select(db.documents).where(_is_readable(readable), is_older).order_by(*_BY_NAME)
         return list(map(document_from, self._rows(query)))
 
     def spread(self, readable: Readable, *, limit: int) -> list[Document]:
-        """Some with text from all over the list, so that folders and kinds take turns."""
+        """Return documents with text, evenly spread over the list of names.
+
+        So examples come from different folders and kinds.
+        """
         query = select(db.documents.c.id).where(
             _is_readable(readable), db.documents.c.chunk_count > 0
         )
@@ -596,7 +613,7 @@ def _count(connection: Connection, *conditions: Any) -> int:
 
 
 def document_from(row: Row[Any]) -> Document:
-    """A row of the table as a record."""
+    """Make a Document from a row of the table."""
     moment = row.ingested_at
     return Document(
         row.id,

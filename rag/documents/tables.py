@@ -1,8 +1,8 @@
-"""Rows of a table as text in which every piece can be understood alone.
+"""Write the rows of a table as text in which every part can be understood alone.
 
 A short table is one Markdown pipe table. A long one becomes several small ones, each of which
-begins with the header again, so that a chunk cut out of it never loses what its columns mean.
-A table whose header and one row would fill a chunk is written as `Column: value; …` lines.
+begins with the header again, so that no chunk loses the meaning of its columns. A table whose
+header and one row would fill a chunk is written as `Column: value; …` lines.
 """
 
 import csv
@@ -18,17 +18,17 @@ from rag.language.grids import joined_name
 from rag.records import RawTable
 
 PART_WORDS = 80  # of one small table: about a chunk
-PART_TOKENS = 205  # of the same, its header included: what is longer would be cut without it
+PART_TOKENS = 205  # likewise, with its header: a longer part would be cut and lose it
 FEWEST_TOKENS = 60  # of its rows, however long the header is
 RULE_TOKENS = 4  # of the line below the header, for each column
 WIDE_ROW_WORDS = 60  # header and first rows together
 PIECE = re.compile(r"\d{1,2}|[^\W\d]{1,7}|[^\w\s]")
-REPEATED_CHARS = 200  # of a cell that reaches over several: a longer one is said once
+REPEATED_CHARS = 200  # of a cell over several rows or columns: a longer one is written once
 Cells = Sequence[str]
 
 
 class TypedCell(str):
-    """What is written in a cell, with the value that its file holds, and where it stands there."""
+    """The text of a cell with the value that its file holds, and its address in the sheet."""
 
     __slots__ = ("origin", "value")
     value: float | None  # None: text, or a formula without a stored result
@@ -40,20 +40,21 @@ class TypedCell(str):
         return cell
 
 
-Spanning = tuple[str, int, int]  # a cell: its text, and over how many columns and rows it reaches
+Spanning = tuple[str, int, int]  # a cell: its text, and how many columns and rows it spans
 
 
 def typed_cell(text: str, value: object, origin: str) -> str:
-    """The cell of a value that the file holds; what is no figure is its text."""
+    """Make the cell of a value from a file; for any value but a number it is the plain text."""
     is_figure = isinstance(value, int | float) and not isinstance(value, bool)
     return TypedCell(text, float(value), origin) if is_figure else text  # type: ignore[arg-type]
 
 
 def spread(rows: Sequence[Sequence[Spanning]], *, heads: int = 1) -> list[list[str]]:
-    """Rows of single cells under one header row, which is made of the first `heads` rows.
+    """Turn spanning cells into rows of single cells under one header row.
 
-    What reaches over rows stands in each of them; over columns, only in the header. A first row
-    with a cell over columns and one over rows is a header as deep as that.
+    The header is made of the first `heads` rows. A cell over several rows is repeated in each; one
+    over several columns only in the header. A first row that has both a cell over columns and one
+    over rows sets the depth of the header.
     """
     heads = _depth(rows, heads)
     above: dict[int, tuple[str, int]] = {}
@@ -83,7 +84,7 @@ def spread(rows: Sequence[Sequence[Spanning]], *, heads: int = 1) -> list[list[s
 
 
 def _depth(rows: Sequence[Sequence[Spanning]], heads: int) -> int:
-    """How many rows the header has; labels of the rows beside them are no part of it."""
+    """Return how many rows the header has; row labels beside it do not count."""
     if rows and any(columns > 1 for _text, columns, _deep in rows[0]):
         heads = max(heads, *(deep for _text, _columns, deep in rows[0]))
     inner = enumerate(rows[1:heads], start=1)
@@ -94,7 +95,7 @@ def _depth(rows: Sequence[Sequence[Spanning]], heads: int) -> int:
 
 
 def clean_rows(rows: Sequence[Cells]) -> list[list[str]]:
-    """Cells on one line each, rows equally long, empty rows and empty columns dropped."""
+    """Put each cell on one line, make rows equally long, drop empty rows and columns."""
     cleaned = [[one_line(cell) for cell in row] for row in rows]
     width = max((len(row) for row in cleaned), default=0)
     padded = [row + [""] * (width - len(row)) for row in cleaned if any(row)]
@@ -103,33 +104,36 @@ def clean_rows(rows: Sequence[Cells]) -> list[list[str]]:
 
 
 def raw_table(name: str, locator: str, rows: Sequence[tuple[int, Cells]]) -> RawTable | None:
-    """Numbered rows as a grid that can be asked; None for what is no grid."""
+    """Make a table for queries from numbered rows; None if they are no grid."""
     width = max((len(row) for _number, row in rows), default=0)
     if width < 2 or len(rows) < 2:
         return None
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     padding = [""] * width
-    for number, row in rows:  # `csv` writes a carriage return without quotes: a row would end there
+    for number, row in rows:  # `csv` does not quote a carriage return, which ends a row
         cells = (cell.replace("\r", "\n") for cell in row)
         writer.writerow([number, *cells, *padding[len(row) :]])
     return RawTable(name, locator, written.getvalue(), width, len(rows), _typed(rows, width))
 
 
 def _typed(rows: Sequence[tuple[int, Cells]], width: int) -> tuple[int, ...]:
-    """Columns with values of the file's own: there `1.234` is written in no convention."""
+    """Return the columns that hold typed values: there `1.234` needs no interpretation."""
     values = [0] * width
     for _number, row in rows:
         for column, cell in enumerate(row):
             if isinstance(cell, TypedCell) and cell.value is not None:
                 values[column] += 1
             elif parse_figure(cell):
-                values[column] -= len(rows)  # a figure that somebody wrote as text
+                values[column] -= len(rows)  # a figure entered as text
     return tuple(column for column, count in enumerate(values) if count > 0)
 
 
 def table_parts(rows: Sequence[Cells]) -> Iterator[str]:
-    """The text of each part of a cleaned table, in order; the first of `rows` is the header."""
+    """Yield the text of each part of a cleaned table, in order.
+
+    The first of `rows` is the header.
+    """
     if not rows:
         return
     header, body = rows[0], rows[1:]
@@ -160,13 +164,13 @@ def _groups(rows: Sequence[Cells], limit: int, tokens: float = math.inf) -> Iter
 
 
 def _opening(part: Sequence[Cells]) -> list[Cells]:
-    """The last rows that hold nothing but a label: they stand above what comes next."""
+    """Return the last rows that hold only a label: they belong to the rows that follow."""
     labels = takewhile(lambda row: len(row) > 1 and row[0] and not any(row[1:]), part[:0:-1])
     return list(labels)[::-1]
 
 
 def _estimated_tokens(row: Cells) -> int:
-    """About as many as an embedding model makes of it: figures are cut small."""
+    """Estimate a row's tokens for an embedding model: digits count in pairs."""
     return sum(1 + len(PIECE.findall(cell)) for cell in row)
 
 

@@ -1,1 +1,1 @@
-"""How files become searchable: `reading` stores them, `ingest` embeds what is stored."""
+"""Ingestion of files: `file_reader` reads and stores them, `pipeline` embeds what is stored."""

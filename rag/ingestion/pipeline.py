@@ -1,7 +1,7 @@
-"""How files become searchable: read, cut, store, embed, index.
+"""Ingestion: read, cut, store, embed and index files.
 
-The database is written first and is the truth; the vector index follows it. A chunk that the index
-does not hold yet is marked so in the database, so a killed ingest is finished by `synchronise`.
+The database is written first and is the truth; the vector index follows it. A chunk that is not
+in the index yet is marked so in the database, so `synchronise` finishes a killed ingest.
 """
 
 import hashlib
@@ -29,19 +29,19 @@ from rag.runtime.progress import Progress, Stage, Unsearchable
 from rag.seams import ChunkIndex, Embedder, Matrix, Renewable
 from rag.tables.store import Origin, TableStore, profiles
 
-# Stored together: few at first, so that embedding begins soon; then more, a transaction each.
+# Stored in one transaction: few at first, so that embedding begins soon; then more.
 FIRST_CHUNKS, STORED_CHUNKS = 16, 128
 STORED_BYTES = 32 * 1024 * 1024
 STORED_FILES = 256
-SLOW_SECONDS = 1.0  # what is read does not wait longer for a file that takes more
+SLOW_SECONDS = 1.0  # how long files already read wait for a slow one
 FAULTS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError)
 log = logging.getLogger(__name__)
-RightOf = Callable[[str, str], Right]  # of an owner, in a collection
-Stored = tuple[Sequence[Document], Sequence[Chunk]]  # together, and which of their chunks are new
+RightOf = Callable[[str, str], Right]  # an owner's right to a collection
+Stored = tuple[Sequence[Document], Sequence[Chunk]]  # of one transaction, and which chunks are new
 
 
 class FileReader:
-    """Brings files into the database, where their words are found at once."""
+    """Stores files in the database, where word search finds them at once."""
 
     def __init__(
         self,
@@ -60,9 +60,9 @@ class FileReader:
     def stored(
         self, files: Iterable[IncomingFile], reports: SimpleQueue[Progress]
     ) -> Generator[Stored]:
-        """Reads several at once and stores what was read together; `reports` tells of the others.
+        """Read several files at once, store them in batches and yield what was stored.
 
-        A file that fails stops no other.
+        Files that are not stored are reported to `reports`. A file that fails stops no other.
         """
         at_once = self._loader.readers
         with ThreadPoolExecutor(at_once, thread_name_prefix="read") as executor:
@@ -101,7 +101,7 @@ class FileReader:
             )
             if is_same and not file.is_again:
                 self._store.note_arrival(file)
-                self._store.keep_original(content_hash, data)  # of before they were kept
+                self._store.keep_original(content_hash, data)  # none was kept before
                 return Progress(file.name, Stage.UNCHANGED, document_id=document.id)
             return self._parse(replace(file, owner=document.owner), data, content_hash, document.id)
         except UserError as error:
@@ -110,7 +110,10 @@ class FileReader:
             return _failed(file.name, error)
 
     def _existing_document(self, file: IncomingFile) -> ExistingDocument | None:
-        """Raises Conflict where it is to be another document than the one that has its name."""
+        """Return the stored document to replace, or None.
+
+        Raises Conflict where another document than the intended one has the file's name.
+        """
         of_its_name = self._store.existing(file.name, file.collection_id)
         if not file.document_id or (of_its_name and of_its_name.id == file.document_id):
             return of_its_name
@@ -123,7 +126,7 @@ class FileReader:
         return document
 
     def _check_owner(self, file: IncomingFile, document: ExistingDocument) -> None:
-        """Raises Conflict: whose document it is, is not said."""
+        """Raises Conflict, without naming the owner, where the document is another owner's."""
         may_change_any = self.right(file.owner, document.collection_id) >= Right.WRITE
         if file.owner != document.owner and not may_change_any:
             raise Conflict(
@@ -132,7 +135,7 @@ class FileReader:
             )
 
     def read_rows_again(self, document: Document, data: bytes) -> None:
-        """Write what is lacking of its tables' rows."""
+        """Write the row files that are missing of a document's tables."""
         parsed = self._loader.load(document.name, data)
         where = Origin(document.id, document.name, document.title)
         list(self._tables.make(where, parsed.tables))
@@ -140,7 +143,9 @@ class FileReader:
     def _parse(
         self, file: IncomingFile, data: bytes, content_hash: str, document_id: str
     ) -> StoredDocument:
-        """Raises Unreadable, too, for a fault of ours: one file of many stops no other."""
+        """Read and cut a file; an internal error becomes Unreadable, so that it stops no other
+        file.
+        """
         try:
             return self._cut(file, data, content_hash, document_id)
         except FAULTS as fault:
@@ -180,7 +185,7 @@ class FileReader:
 
 
 def _with_source(report: ReadingReport, file: IncomingFile) -> ReadingReport:
-    """What the file itself says counts; else what its source does."""
+    """Fill in author and date from the file's source where the file itself names none."""
     author = report.author or shorten(one_line(file.author), HEADING_CHARS)
     return replace(report, author=author, date=report.date or day_in(file.date))
 
@@ -188,7 +193,7 @@ def _with_source(report: ReadingReport, file: IncomingFile) -> ReadingReport:
 def _gather_batches(
     read: Iterable[StoredDocument | Progress | None], reports: SimpleQueue[Progress]
 ) -> Iterator[list[StoredDocument]]:
-    """What is stored together; who waits for a slow file has what there is."""
+    """Yield the documents to store together; a slow file does not hold up those already read."""
     batch: list[StoredDocument] = []
     enough, chunk_count, size = FIRST_CHUNKS, 0, 0
     for item in read:
@@ -207,7 +212,7 @@ def _gather_batches(
 
 
 def _once_each(files: Iterable[IncomingFile]) -> Iterator[IncomingFile | Progress]:
-    """The second file of a name is refused: which of the two was meant cannot be known."""
+    """Refuse the second file of a name: it cannot be known which of the two was meant."""
     seen: set[str] = set()
     for file in files:
         if file.name in seen:
@@ -227,22 +232,22 @@ def _failed(name: str, error: UserError) -> Progress:
     return Progress(name, Stage.FAILED, reason=str(error), error=error)
 
 
-BATCHES_AHEAD = 8  # read and stored ahead of what is embedded
-AT_ONCE_CHUNKS = 2_048  # looked at together: enough that their lengths can be sorted
-EMBED_CHUNKS = 256  # between two reports of progress
-MOST_IN_LINE, LONGEST_IN_LINE = 1_000, 86_400.0  # who wait to embed, and seconds
+BATCHES_AHEAD = 8  # how far reading and storing may be ahead of embedding
+BATCH_CHUNKS = 2_048  # taken together, enough to sort them by length
+EMBED_CHUNKS = 256  # embedded between two progress reports
+MOST_IN_LINE, LONGEST_IN_LINE = 1_000, 86_400.0  # waiting ingests, and seconds that one waits
 REMOVE_IDS = 5_000
 REPORT_SECONDS = 0.05
-SHARED_CHUNKS = 2 * EMBED_CHUNKS  # claimed at once where several processes embed
-ROUND_CHUNKS = 2 * EMBED_CHUNKS  # then another, who ingests as well, has its turn
-MOST_NAMED = 500  # documents whose chunks are looked for; of more, whatever is missing is taken
-OTHERS_SECONDS = 0.3  # between two looks at what other processes embed
+SHARED_CHUNKS = 2 * EMBED_CHUNKS  # claimed at once if several processes embed
+ROUND_CHUNKS = 2 * EMBED_CHUNKS  # then another ingest has its turn
+MOST_NAMED = 500  # documents; for more, chunks of any document are embedded
+OTHERS_SECONDS = 0.3  # between two checks of what other processes embed
 
 
 class Ingestion:
     """Brings files into the database and keeps the vector index equal to it.
 
-    One at a time does the embedding, for a round; owners take turns.
+    One ingest at a time embeds, for a round; owners take turns.
     """
 
     def __init__(
@@ -262,21 +267,21 @@ class Ingestion:
         self._reader = FileReader(store, embedder, loader=loader, tables=tables)
         self._turn = threading.RLock()
         self._line = Lane(1, waiting=MOST_IN_LINE, what="files")
-        self._at_work = 0  # those who ingest now
+        self._worker_count = 0  # running ingests
         self._counting = threading.Lock()
 
     def ask_rights(self, right: RightOf) -> None:
-        """Say what who brings a file may do; it is asked when the file's turn comes."""
+        """Set how an owner's right is looked up, which happens when each file is read."""
         self._reader.right = right
 
     def share_with(self, claims: EmbeddingClaims) -> None:
-        """Other processes embed for the same index."""
+        """Share embedding with other processes that write to the same index."""
         self._claims = claims
 
     def ingest(self, files: Iterable[IncomingFile]) -> Generator[Progress]:
         """Read, store and embed files; each gets exactly one final report, in no fixed order.
 
-        A file that fails stops no other. While some are embedded the next are read and stored.
+        A file that fails stops no other. While files are embedded the next are read and stored.
         """
         with self._counted() as is_alone:
             if is_alone:
@@ -285,20 +290,23 @@ class Ingestion:
 
     @contextmanager
     def _counted(self) -> Iterator[bool]:
-        """Whether nobody else is at work, whose chunks would be taken for left ones."""
+        """Count a running ingest; yield whether it is the only one.
+
+        Beside others, chunks that are not embedded yet are not the remains of a killed ingest.
+        """
         with self._counting:
-            self._at_work += 1
-            is_alone = self._at_work == 1
+            self._worker_count += 1
+            is_alone = self._worker_count == 1
         try:
             yield is_alone
         finally:
             with self._counting:
-                self._at_work -= 1
+                self._worker_count -= 1
 
     @property
     def is_at_work(self) -> bool:
-        """Whether somebody's files are being taken in."""
-        return self._at_work > 0
+        """Whether an ingest is running."""
+        return self._worker_count > 0
 
     def _ingested(self, files: Iterable[IncomingFile]) -> Iterator[Progress]:
         reports: SimpleQueue[Progress] = SimpleQueue()
@@ -313,28 +321,28 @@ class Ingestion:
                     yield from self._finish(waiting)
 
     def _finish_others(self) -> None:
-        """Embed what a killed ingest left: an unchanged file is reported as searchable."""
+        """Embed what a killed ingest left, since an unchanged file is reported as searchable."""
         if self._store.unembedded(1):
             with (
                 suppress(ModelError, IndexAway),
                 self._turn,
-            ):  # the new files' reports will tell of it
+            ):  # the new files' reports will show the error
                 for _ in self._embed_missing():
                     pass
 
     def holds(self, name: str, collection_id: str) -> bool:
-        """Whether a collection has a document of this name."""
+        """Return whether a collection has a document of this name."""
         return self._store.existing(name, collection_id) is not None
 
     def read_rows_again(self, document_id: str, data: bytes) -> None:
-        """Make the rows of a document's tables anew from its file; nothing else of it changes."""
+        """Write the rows of a document's tables again from its file; nothing else of it changes."""
         self._reader.read_rows_again(self._store.document(document_id, EVERYTHING), data)
 
     def delete(self, document_id: str) -> Document:
-        """Remove a document from the database and from the index. Raises NotFound.
+        """Delete a document from the database and from the index. Raises NotFound.
 
-        While another thread is embedding, the index follows at the end of that; nobody waits, and
-        retrieval finds nothing that the database does not hold.
+        While another thread embeds, the index follows when that ends; the caller does not wait, and
+        search returns nothing that the database does not hold.
         """
         document = self._store.document(document_id, EVERYTHING)
         self._tables.remove(self._store.delete(document_id).removed_tables)
@@ -346,10 +354,10 @@ class Ingestion:
         return document
 
     def move(self, document_id: str, collection_id: str) -> None:
-        """Put a document into another collection. Raises NotFound and Conflict.
+        """Move a document to another collection. Raises NotFound and Conflict.
 
-        From then on only those find it who may read that one; the vector index follows as it does
-        a deletion, and nothing is embedded again.
+        From then on only readers of that collection find it. The vector index follows as for a
+        deletion; no chunk is embedded again.
         """
         self._store.move(document_id, collection_id)
         if self._turn.acquire(blocking=False):
@@ -359,11 +367,11 @@ class Ingestion:
                 self._turn.release()
 
     def alone(self) -> AbstractContextManager[object]:
-        """While nothing else is embedded or taken out of the index."""
+        """Return a lock under which no other thread embeds or changes the index."""
         return self._turn
 
     def synchronise(self) -> int:
-        """Bring the index up to the database; returns how many chunks were embedded.
+        """Bring the index up to the database; return how many chunks were embedded.
 
         Run at the start: it finishes what a killed process left.
         """
@@ -375,7 +383,7 @@ class Ingestion:
             return sum(len(chunks) for chunks in self._embed_missing())
 
     def reindex(self) -> Iterator[tuple[int, int]]:
-        """Build the index anew from the database; yields chunks done and in all."""
+        """Build the index again from the database; yield (chunks done, chunks in all)."""
         with self._turn:
             if isinstance(self._index, Renewable):
                 yield from self._renewed(self._index)
@@ -390,7 +398,10 @@ class Ingestion:
                 yield done, total
 
     def _renewed(self, index: Renewable) -> Iterator[tuple[int, int]]:
-        """Fill a successor while the index answers; what others took in meanwhile is marked."""
+        """Fill a successor while the old index serves searches.
+
+        Chunks added meanwhile are marked.
+        """
         successor = index.successor(self._embedder.dimensions)
         total, done = self._store.embedded_count(), 0
         for ids in self._store.embedded_batches():
@@ -413,14 +424,14 @@ class Ingestion:
     # ── Embedding ────────────────────────────────────────────────────────────────────────────
 
     def _finish(self, waiting: Unsearchable) -> Iterator[Progress]:
-        """Embed what waits."""
+        """Embed the chunks that are waiting, round by round."""
         try:
             while True:
                 embedded = yield from self._round(waiting)
                 if self._is_over(waiting, embedded):
                     break
                 if not embedded:
-                    yield from waiting.all(Stage.EMBEDDING)  # others are at work on them
+                    yield from waiting.all(Stage.EMBEDDING)  # other processes embed them
                     time.sleep(OTHERS_SECONDS)
         except (ModelError, IndexAway) as error:
             yield from waiting.failed(error)
@@ -428,7 +439,7 @@ class Ingestion:
         yield from waiting.finished()
 
     def _round(self, waiting: Unsearchable) -> Generator[Progress, None, int]:
-        """Embed some of what waits, in turn with others; returns how many chunks."""
+        """Embed some of the waiting chunks, in turn with other ingests; return how many."""
         embedded = 0
 
         def is_enough() -> bool:
@@ -451,18 +462,18 @@ class Ingestion:
     def _embed_missing(
         self, is_enough: Callable[[], bool] = bool, of: Sequence[str] = ()
     ) -> Iterator[list[Chunk]]:
-        """Embed and index every chunk that is marked as missing; yields what was just done.
+        """Embed and index every chunk that is marked as missing; yield the chunks just written.
 
-        While some are written into the index, the next are embedded, be they of documents that
+        While some are written into the index the next are embedded, also those of documents that
         were stored meanwhile.
         """
         on_the_way: list[Chunk] = []
-        if self._store.unembedded(1):  # before threads share what opening it loads
+        if self._store.unembedded(1):  # opened before threads use it
             self._index.check()
         with ThreadPoolExecutor(1, thread_name_prefix="index") as writer:
             written = writer.submit(list[Chunk])
             while not is_enough() and (chunks := self._missing(on_the_way, of)):
-                # Texts of one length together: a batch is padded to its longest.
+                # Sorted by length: a batch is padded to its longest text.
                 chunks.sort(key=lambda chunk: len(chunk.text), reverse=True)
                 try:
                     while chunks and not is_enough():
@@ -479,18 +490,20 @@ class Ingestion:
                 yield done
 
     def _missing(self, on_the_way: Sequence[Chunk], of: Sequence[str]) -> list[Chunk]:
-        """Chunks to be embedded, without those that are being written."""
+        """Return chunks to embed, without those that are being written."""
         if self._claims is not None:
             return list(self._store.chunks(self._claims.take(SHARED_CHUNKS), EVERYTHING).values())
         pending = {chunk.id for chunk in on_the_way}
         documents = of if len(of) <= MOST_NAMED else ()
-        chunks = self._store.unembedded(AT_ONCE_CHUNKS + len(pending), documents)
+        chunks = self._store.unembedded(BATCH_CHUNKS + len(pending), documents)
         return [chunk for chunk in chunks if chunk.id not in pending]
 
     def _write(self, chunks: list[Chunk], vectors: Matrix) -> list[Chunk]:
         try:
             ids = [chunk.id for chunk in chunks]
-            with self._one_writer():  # a reindex between the two would mark what it took away
+            with (
+                self._one_writer()
+            ):  # a reindex in between would leave removed chunks marked as embedded
                 self._index.add(ids, vectors, [chunk.collection_id for chunk in chunks])
                 deleted_meanwhile = self._store.mark_embedded(ids)
             if deleted_meanwhile:
@@ -519,12 +532,12 @@ class Ingestion:
         while ids := self._store.removed(REMOVE_IDS):
             self._index.remove(ids)
             self._store.forget_removed(ids)
-            # Another host may have brought some of them back in between.
+            # Another host may have added some of them again meanwhile.
             self._store.mark_unembedded(ids)
 
 
 def _waiting_reports(reports: SimpleQueue[Progress]) -> Iterator[Progress]:
-    """What is there to be told."""
+    """Yield the reports that are in the queue now."""
     while not reports.empty():
         yield reports.get()
 

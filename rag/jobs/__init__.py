@@ -1,1 +1,1 @@
-"""Work in the background: its rows, its queue, and what is done."""
+"""Background jobs: their table, their queue, and their handlers."""

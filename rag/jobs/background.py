@@ -1,4 +1,4 @@
-"""What is done behind the users' backs: uploads are ingested, old turns summarised."""
+"""Background jobs of the application: ingest uploads, summarise old turns, sync, reread."""
 
 import errno
 import logging
@@ -28,20 +28,22 @@ from rag.runtime.metrics import Metrics
 from rag.runtime.progress import Progress, Stage
 from rag.seams import ConversationStore, OwnedSession, SessionHandle
 
-if TYPE_CHECKING:  # whoever only looks at jobs reads no files
+if TYPE_CHECKING:  # listing jobs does not need the readers
     from rag.ingestion.pipeline import Ingestion
 
 INGEST, COMPACT, REREAD = "ingest", "compact", "reread"
-# Whose the syncs are: however many there are, they leave room for others, and those of folders of
-# this machine never wait for what is far away.
+# Owners of sync jobs: owners take turns, so many syncs leave room for other jobs, and syncs of
+# local folders never wait for remote sources.
 SYNCER, LOCAL_SYNCER = "sources", "folders"
-GIVE_WAY_SECONDS = 5.0  # that a sync goes on while others wait: it is taken up where it was
+GIVE_WAY_SECONDS = 5.0  # a sync runs on while others wait; it is resumed later
 COMPACT_SECONDS = 600.0  # of processor time
-MOST_JOBS = 2_000  # of one upload, that are told of together
+MOST_JOBS = 2_000  # of one upload, listed together
 Compact = Callable[[SessionHandle], object]
-REFUSED_NAMED = 20  # files that an error names
+REFUSED_NAMED = 20  # files named in an error
 RunReread = Callable[[str], Iterable[tuple[int, int, Progress]]]  # of a collection
-RunSync = Callable[[str, Callable[[int, int], None]], object]  # of a source; told how far it is
+RunSync = Callable[
+    [str, Callable[[int, int], None]], object
+]  # of a source id; the callback takes done and total
 WITHOUT_ROOM = (errno.ENOSPC, errno.EDQUOT)
 NO_ROOM = "A disk that this server writes to is full. Make room; nothing that was stored is lost."
 NOT_WHOLE = "the upload did not arrive whole. Send the file again."
@@ -50,22 +52,25 @@ log = logging.getLogger(__name__)
 
 
 class Uploads(Protocol):
-    """Keeps what was uploaded until it is ingested."""
+    """Storage of uploaded files until they are ingested."""
 
     def keep(self, upload_id: str, data: bytes) -> None: ...
 
     def file(self, upload_id: str, *, name: str) -> IncomingFile:
-        """Raises Unreadable if it was not kept."""
+        """Return the upload as a file to ingest.
+
+        Reading it raises Unreadable if it was not kept.
+        """
 
     def forget(self, upload_id: str) -> None:
-        """It is no error if it was not kept."""
+        """Delete an upload; one that was not kept is no error."""
 
     def ids(self) -> set[str]:
-        """Those that are kept, whole or not."""
+        """Return the ids of the stored uploads, complete or not."""
 
 
 class FolderUploads:
-    """Uploads as files; while a backup copies them, all stay."""
+    """Uploads as files in a folder; none is deleted while a backup copies them."""
 
     def __init__(self, folder: Path, stay: Callable[[], bool] = lambda: False) -> None:
         self._files = FolderBlobs(folder)
@@ -118,7 +123,7 @@ class TableUploads:
 
 
 def uploads_for(engine: Engine, data_dir: Path) -> Uploads:
-    """A folder beside a database of this machine, else the database itself."""
+    """Return a storage of uploads: a folder beside a SQLite database, else the database."""
     is_here = engine.dialect.name == "sqlite"
     if is_here:
         return FolderUploads(data_dir / "uploads", stay=lambda: deletions_wait(engine))
@@ -126,7 +131,7 @@ def uploads_for(engine: Engine, data_dir: Path) -> Uploads:
 
 
 class BackgroundJobs:
-    """Queues ingest and compaction jobs, and does them.
+    """Queues the application's jobs and handles them.
 
     An upload is kept until its job has ended, so a killed server loses none.
     """
@@ -151,11 +156,11 @@ class BackgroundJobs:
         queue.handle(COMPACT, self._compact_session)
 
     def run_syncs(self, run: RunSync) -> None:
-        """Say what looks at a source."""
+        """Set the function that synchronises a source."""
 
         def handle(running: RunningJob) -> None:
             try:
-                # Each file has limits of its own.
+                # Each file has its own limits.
                 with limited(Budget(math.inf, owner=running.job.owner)):
                     run(running.job.subject, self._giving_way(running))
             except StorageFailed as error:
@@ -168,11 +173,14 @@ class BackgroundJobs:
         self._queue.handle(SYNC, handle)
 
     def run_rereads(self, run: RunReread) -> None:
-        """Say what reads the documents of a collection anew."""
+        """Set the function that reads the documents of a collection again."""
         self._queue.handle(REREAD, partial(self._reread_documents, run))
 
     def submit_reread(self, collection_id: str, *, owner: str = "") -> Job:
-        """Read anew what older readers read; begun again, it goes on with what is left."""
+        """Queue reading again what older readers read.
+
+        Started again, it continues with the rest.
+        """
         waiting = self._queue.table.queued(REREAD, collection_id)
         if waiting is not None:
             return waiting
@@ -180,9 +188,9 @@ class BackgroundJobs:
         return self._queue.submit(REREAD, collection_id, owner=owner, collection_id=collection_id)
 
     def _giving_way(self, running: RunningJob) -> Callable[[int, int], None]:
-        """Reports, and lets others be served.
+        """Return a progress callback that lets other jobs run.
 
-        Not before it has gone on for as long as it took to come to where it was.
+        It does so only once the job has run for as long as it took to get back to where it was.
         """
         began, first = time.monotonic(), 0.0
 
@@ -200,7 +208,7 @@ class BackgroundJobs:
     def submit_ingest(
         self, name: str, data: bytes, *, owner: str = "", collection_id: str = DEFAULT_COLLECTION
     ) -> Job:
-        """Take an upload; it is kept when this returns, or the job has failed and says why."""
+        """Keep an upload and queue its job; if it cannot be kept, the returned job has failed."""
         return self._queue.submit(
             INGEST,
             name,
@@ -210,7 +218,7 @@ class BackgroundJobs:
         )
 
     def note_unread(self, name: str, reason: str, collection_id: str = DEFAULT_COLLECTION) -> None:
-        """Remember a file that was ingested without a job, and failed."""
+        """Record a failed job for a file that was ingested without a job."""
         job = self._queue.table.add(INGEST, name, collection_id=collection_id)
         self._queue.table.set(job.id, state=JobState.FAILED.value, error=reason)
 
@@ -219,7 +227,7 @@ class BackgroundJobs:
         return self._queue.submit(COMPACT, subject, owner=session.owner)
 
     def submit_sync(self, source: DocumentSource) -> Job:
-        """One that waits already sees all that is there when its turn comes."""
+        """Queue a sync, or return the one that is queued: it will see all changes when it runs."""
         waiting = self._queue.table.queued(SYNC, source.id)
         if waiting is not None:
             return waiting
@@ -228,26 +236,26 @@ class BackgroundJobs:
         return self._queue.submit(SYNC, source.id, owner=owner, collection_id=source.collection_id)
 
     def job(self, job_id: str) -> Job:
-        """Raises NotFound."""
+        """Return a job. Raises NotFound."""
         return self._queue.table.job(job_id)
 
     def jobs(self) -> list[Job]:
-        """Ingest jobs, newest first; as long as some are on their way, all of their company."""
+        """Return the newest ingest jobs, newest first; up to MOST_JOBS while any is unfinished."""
         newest = self._queue.table.newest(INGEST)
         if any(job.state in (JobState.QUEUED, JobState.RUNNING) for job in newest):
             return self._queue.table.newest(INGEST, limit=MOST_JOBS)
         return newest
 
     def run_waiting(self) -> None:
-        """Do what is queued, in this thread: a command line has no workers."""
+        """Run what is queued in this thread, for a command line without workers."""
         self._queue.run_waiting()
 
     def ping(self) -> None:
-        """Raises what the queue raises while it is away."""
+        """Raise the queue's error while the queue cannot be reached."""
         self._queue.ping()
 
     def start(self, first: Callable[[], None] = lambda: None) -> None:
-        """Soon, and after something else."""
+        """Start the workers soon, after `first` has run."""
 
         def begin() -> None:
             first()
@@ -256,9 +264,9 @@ class BackgroundJobs:
         self._queue.start_soon(begin)
 
     def _sweep(self) -> None:
-        """Let go of uploads whose job has ended, where a process was killed before it did."""
+        """Delete uploads whose job has ended, left by a process that was killed in between."""
         try:
-            for upload_id in self._uploads.ids():  # each has had its job before it was kept
+            for upload_id in self._uploads.ids():  # each job was created before its upload was kept
                 if not self._queue.table.is_unfinished(upload_id):
                     self._uploads.forget(upload_id)
         except (OSError, SQLAlchemyError) as error:
@@ -270,7 +278,7 @@ class BackgroundJobs:
     def _ingest(self, running: RunningJob) -> None:
         upload_id, name = running.job.id, running.job.subject
         if running.job.has_arrived and not self._ingestion().holds(name, running.job.collection_id):
-            return  # its text came in before a process was killed, and was moved or deleted since
+            return  # stored before the process was killed, and moved or deleted since
         try:
             file = self._uploads.file(upload_id, name=name)
             job = running.job
@@ -283,7 +291,7 @@ class BackgroundJobs:
             )
             self._ingest_file(running, file)
         except (QueueStopped, *AWAY):
-            raise  # it is done again, and needs its upload
+            raise  # the job runs again and needs its upload
         except BaseException:
             self._uploads.forget(upload_id)
             raise
@@ -293,7 +301,7 @@ class BackgroundJobs:
         with (
             acting(file.owner, "a job"),
             limited(Budget(math.inf, owner=file.owner)),
-        ):  # a file is read under limits of its own
+        ):  # a file is read under its own limits
             for progress in self._ingestion().ingest([file]):
                 running.report(progress.done, progress.total)
                 last = progress
@@ -307,7 +315,7 @@ class BackgroundJobs:
         owner = running.job.owner
         with (
             acting(owner, "a job"),
-            limited(Budget(math.inf, owner=owner)),  # each file has limits of its own
+            limited(Budget(math.inf, owner=owner)),  # each file has its own limits
         ):
             for done, total, report in run(running.job.subject):
                 running.report(done, total)

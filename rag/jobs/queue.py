@@ -1,12 +1,12 @@
-"""Background work: the database says what is to be done, threads of this process do it.
+"""The job queue: the database holds the jobs, threads of each process run them.
 
-A job is a row. When a worker is free, or hears that there is something to do, the rows say what:
-owners take turns, and none has all workers of a process. What a killed process left is queued
-again: at the start where this process is alone with its database, else once nobody has touched the
-row for a while. So a job is done at least once; every kind of job can be run again. Jobs of one
-kind about one subject are done one after the other, in the order they were submitted.
+A job is a row. When a worker is free or woken up, the rows say what to run: owners take turns,
+and none has all workers of a process. What a killed process left is queued again: at the start if
+this process is alone with its database, else once its row has not been touched for a while. So a
+job runs at least once, and every kind of job can be run again. Jobs of one kind about one subject
+run one after the other, in the order they were submitted.
 
-The rows of the database are the queue. A call that is lost costs a beat, and never a job.
+A wake-up that is lost delays a job by one beat and never loses it.
 """
 
 import fcntl
@@ -50,14 +50,14 @@ if TYPE_CHECKING:
     from redis.client import PubSub
 
 UNFINISHED = (JobState.QUEUED.value, JobState.RUNNING.value)
-OF_EACH = 20  # queued jobs of one owner, in one look at whose turn it is
-LOOKED_AT = 1_000  # unfinished jobs in one look
+OF_EACH = 20  # queued jobs of one owner that are looked at to choose the next
+LOOKED_AT = 1_000  # unfinished jobs in one query
 FIRST_PAUSE_SECONDS = 2.0
 LONGEST_PAUSE_SECONDS = 300.0
 
 
 class JobTable:
-    """Jobs in the database."""
+    """The jobs in the database."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -69,7 +69,7 @@ class JobTable:
 
     @property
     def place(self) -> str:
-        """Tells databases apart: two on one Redis must not take each other's jobs."""
+        """A short hash of the database's address: it separates databases that share a Redis."""
         url = self._engine.url
         where = f"{url.host}:{url.port}/{url.database}"
         return hashlib.sha256(where.encode()).hexdigest()[:12]
@@ -83,7 +83,7 @@ class JobTable:
         collection_id: str = DEFAULT_COLLECTION,
         due_in: timedelta | None = None,
     ) -> Job:
-        """A queued job; with `due_in` nobody begins it before, unless it is let go."""
+        """Add a queued job; with `due_in` no worker begins it before then."""
         now = datetime.now(UTC)
         job = Job(
             uuid4().hex,
@@ -109,7 +109,7 @@ class JobTable:
             )
 
     def claim(self, job_id: str) -> bool:
-        """Begin a queued job; False if it is not queued, or not any more."""
+        """Begin a queued job; False if it is not queued, or no longer."""
         return self._moved(job_id, JobState.RUNNING, jobs.c.state == JobState.QUEUED.value)
 
     def try_again(self, job: Job, reason: str) -> None:
@@ -124,7 +124,7 @@ class JobTable:
         )
 
     def give_back(self, job: Job) -> bool:
-        """Queue an unfinished job again; False if somebody touched it since it was read."""
+        """Queue an unfinished job again; False if its row was changed since it was read."""
         untouched = and_(jobs.c.state == job.state.value, jobs.c.updated_at == job.updated_at)
         return self._moved(job.id, JobState.QUEUED, untouched)
 
@@ -138,7 +138,7 @@ class JobTable:
         return bool(moved.rowcount == 1)
 
     def touch(self, job_ids: Collection[str]) -> None:
-        """A sign of life."""
+        """Set `updated_at` of running jobs to now, to show that they are alive."""
         if job_ids:
             with writing(self._engine) as connection:
                 connection.execute(
@@ -154,7 +154,7 @@ class JobTable:
         return _job_from(row)
 
     def newest(self, kind: str, *, limit: int = 50) -> list[Job]:
-        """Newest first."""
+        """Return the jobs of a kind, newest first."""
         with reading(self._engine) as connection:
             rows = connection.execute(
                 select(jobs)
@@ -165,7 +165,7 @@ class JobTable:
             return [_job_from(row) for row in rows]
 
     def unfinished(self, *states: JobState) -> list[Job]:
-        """Of these states, or of both; oldest first."""
+        """Return the jobs in these states, by default queued and running, oldest first."""
         wanted = [state.value for state in states] or UNFINISHED
         with reading(self._engine) as connection:
             rows = connection.execute(
@@ -177,7 +177,7 @@ class JobTable:
             return [_job_from(row) for row in rows]
 
     def due(self, *, of_each: int = OF_EACH) -> list[Job]:
-        """Queued jobs that may be begun, the oldest of each owner; the oldest first."""
+        """Return queued jobs that are due, up to `of_each` of each owner, oldest first."""
         is_due = or_(jobs.c.due_at.is_(None), jobs.c.due_at <= datetime.now(UTC))
         place = func.row_number().over(
             partition_by=jobs.c.owner, order_by=(jobs.c.created_at, jobs.c.id)
@@ -192,13 +192,13 @@ class JobTable:
             return [_job_from(row) for row in rows]
 
     def is_unfinished(self, job_id: str) -> bool:
-        """Whether there is such a job, and it has not ended."""
+        """Return whether there is such a job and it has not ended."""
         is_it = and_(jobs.c.id == job_id, jobs.c.state.in_(UNFINISHED))
         with reading(self._engine) as connection:
             return connection.execute(select(jobs.c.id).where(is_it)).first() is not None
 
     def alike(self, job: Job) -> list[Job]:
-        """Unfinished jobs of the same kind about the same subject, oldest first."""
+        """Return the unfinished jobs of the same kind and subject, oldest first."""
         query = select(jobs).where(
             jobs.c.kind == job.kind,
             jobs.c.subject == job.subject,
@@ -211,7 +211,7 @@ class JobTable:
             return [_job_from(row) for row in rows]
 
     def forget_ended(self, kind: str, subject: str) -> None:
-        """Of work that comes again and again, what ended need not be remembered."""
+        """Delete the ended jobs of a kind and subject, for jobs that recur often."""
         has_ended = jobs.c.state.not_in(UNFINISHED)
         with writing(self._engine) as connection:
             connection.execute(
@@ -219,7 +219,7 @@ class JobTable:
             )
 
     def queued(self, kind: str, subject: str) -> Job | None:
-        """One that nobody has begun."""
+        """Return a job of a kind and subject that no worker has begun, or None."""
         query = select(jobs).where(
             jobs.c.kind == kind, jobs.c.subject == subject, jobs.c.state == JobState.QUEUED.value
         )
@@ -229,7 +229,7 @@ class JobTable:
 
 
 def _may_go_on(connection: Connection) -> ColumnElement[bool]:
-    """Of a library that was put back from a backup, what came since."""
+    """Return the condition for jobs that may run: after a restore, only those created since."""
     since = restored_at(connection)
     return true() if since is None else jobs.c.created_at > since
 
@@ -242,13 +242,13 @@ def _job_from(row: Any) -> Job:
 
 
 REDIS_TIMEOUTS = {"socket_timeout": 5, "socket_connect_timeout": 3}
-EARLIER_QUEUE = "jobs.db"  # versions before kept calls in it, each for a row that is done anyway
+EARLIER_QUEUE = "jobs.db"  # earlier versions kept wake-ups in it; their rows are run anyway
 
 
 class AloneLock:
-    """Says who is the first process of a machine; the others share it, and the dead have no part.
+    """A file lock that tells which process of a machine was first; the system frees a dead one's.
 
-    Whoever is first has it alone until `share`, and they wait so long.
+    The first process holds it exclusively until `share`; the others wait that long.
     """
 
     def __init__(self, path: Path) -> None:
@@ -256,7 +256,7 @@ class AloneLock:
         self._descriptor: int | None = None
 
     def take(self) -> bool:
-        """Whether we are the first; asked again, it is as if for the first time."""
+        """Return whether this process is the first; each call asks anew."""
         self.release()
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -268,7 +268,7 @@ class AloneLock:
         return True
 
     def share(self) -> None:
-        """Let others have it as well."""
+        """Let other processes hold the lock as well."""
         if self._descriptor is not None:
             fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
@@ -291,16 +291,16 @@ class WorkersCall:
             self._changed.notify_all()
 
     def wait(self, seen: int) -> None:
-        """Until there were more calls than `seen`."""
+        """Wait until there were more calls than `seen`."""
         with self._changed:
             self._changed.wait_for(lambda: self.count != seen)
 
 
 class RedisCall:
-    """Wakes the workers of all hosts; raises what `errors` names while Redis is away."""
+    """Wakes the workers of all hosts; raises one of `errors` while Redis cannot be reached."""
 
     def __init__(self, url: str, name: str) -> None:
-        """Raises SetupError where the URL is none."""
+        """Raises SetupError for a malformed URL."""
         from redis import Redis
         from redis.exceptions import RedisError
 
@@ -319,7 +319,7 @@ class RedisCall:
         self._redis.ping()
 
     def wait(self, seconds: float) -> bool:
-        """Whether somebody called."""
+        """Return whether a call came within the seconds."""
         if self._subscription is None:
             subscription = self._redis.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
             subscription.subscribe(self._name)
@@ -330,32 +330,34 @@ class RedisCall:
 
 Handler = Callable[["RunningJob"], None]
 After = Callable[[Job], None]
-BEAT_SECONDS = 2.0  # between two signs of life of a running job
-STOP_SECONDS = 3.0  # for running jobs to come to a point where they can be left
-ABANDONED_AFTER = timedelta(minutes=1)  # without a sign of life
-PREPARED_AFTER = timedelta(minutes=10)  # at the latest: then whoever took it in was killed
-PATIENCE = timedelta(days=1)  # with what is away
-AWAY = (IndexAway, ModelUnavailable, OperationalError, InterfaceError)  # it comes back
+BEAT_SECONDS = 2.0  # between two updates of a running job
+STOP_SECONDS = 3.0  # for running jobs to reach a point where they can be interrupted
+ABANDONED_AFTER = timedelta(minutes=1)  # without an update
+PREPARED_AFTER = timedelta(minutes=10)  # at the latest; after that its process was killed
+PATIENCE = timedelta(days=1)  # how long a job is retried while a server cannot be reached
+AWAY = (IndexAway, ModelUnavailable, OperationalError, InterfaceError)  # passes by itself
 INTERNAL = "It failed for a reason of our own; the server's log says more. Try it again."
 
 log = logging.getLogger(__name__)
 
 
 class QueueStopped(Exception):
-    """The queue stops: a handler lets this through, and its job is done again at the next start."""
+    """Raised when the queue stops; a handler lets it pass, and its job runs again at the next
+    start.
+    """
 
 
 class GaveWay(QueueStopped):
-    """A job that takes long lets others be served, and is queued again behind them."""
+    """Raised when a long job lets others run; it is queued again behind them."""
 
 
 class RetryLater(Exception):
-    """A handler cannot go on now, for the reason that it gives: its job is done again by itself."""
+    """Raised by a handler that cannot go on now; the job is run again later."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """What a handler is given."""
+    """The argument of a handler: its job, and a callback for progress."""
 
     job: Job
     report: Callable[[int, int], None]  # done, total; raises Stopped
@@ -364,22 +366,22 @@ class RunningJob:
 class JobQueue:
     """Queues jobs, and runs them on threads of this process once `start` is called.
 
-    `url` is that of a Redis by which several hosts wake each other; without one, a process finds
-    what others submit at its next beat. `folder` is where processes of one machine meet.
-    Before `start` jobs only wait; `run_waiting` runs them in the caller's thread.
+    `url` is that of a Redis through which several hosts wake each other; without one, a process
+    finds jobs of other hosts at its next beat. `folder` holds the lock of the processes of one
+    machine. Before `start` jobs only wait; `run_waiting` runs them in the caller's thread.
     """
 
     def __init__(self, table: JobTable, *, folder: Path, url: str | None, workers: int) -> None:
         self.table = table
         self._workers = workers
-        # Whoever is the first of this machine knows that what is left must be of dead ones.
+        # The first process of a machine knows that unfinished jobs are those of dead processes.
         self._lock = AloneLock(folder / "jobs.lock") if url is None and table.is_local else None
         self._handlers: dict[str, tuple[Handler, After]] = {}
         self._call = WorkersCall()
         self._call_all = RedisCall(url, f"groundnote-{table.place}") if url is not None else None
         self._threads: list[threading.Thread] = []
-        self._running: dict[str, str] = {}  # ids, with their owners
-        self._served: dict[str, int] = {}  # owners, with the place of their last job
+        self._running: dict[str, str] = {}  # job ids with their owners
+        self._served: dict[str, int] = {}  # owners with the sequence number of their last job
         self._places = count(1)
         self._choosing = threading.Lock()
         self._stopping = threading.Event()
@@ -388,9 +390,9 @@ class JobQueue:
         self._may_submit.set()
 
     def handle(self, kind: str, handler: Handler, after: After = lambda job: None) -> None:
-        """What does jobs of this kind; `after` follows once a job is written down as done.
+        """Set the handler for jobs of a kind; `after` runs once a job is stored as done.
 
-        What a job needs to be done again is let go there: a process may be killed before.
+        `after` deletes what the job needs to be run again: the process may be killed before it.
         """
         self._handlers[kind] = (handler, after)
 
@@ -403,9 +405,9 @@ class JobQueue:
         collection_id: str = DEFAULT_COLLECTION,
         prepare: Handler | None = None,
     ) -> Job:
-        """Queue a job; `prepare` runs before any worker can see it (to lay down its file).
+        """Queue a job; `prepare` runs before any worker can see the job (to store its file).
 
-        Where there is no room to prepare it, the job comes back failed, and says so.
+        If there is no room for that, the job is returned as failed, with the reason.
         """
         self._may_submit.wait()
         job = self.table.add(
@@ -432,13 +434,13 @@ class JobQueue:
             try:
                 self._call_all.send()
             except self._call_all.errors as error:
-                # The row stands: others find it at their next beat.
+                # The row is stored: other hosts find it at their next beat.
                 log_throttled(log, "Other hosts are not told of jobs", error)
 
     def start_soon(self, first: Callable[[], None]) -> None:
-        """Start on a thread: a page need not wait for it. Who submits meanwhile does.
+        """Start on a thread, so that a page need not wait; `submit` waits until it has started.
 
-        What cannot be begun now, because a server is away, is tried again.
+        A start that fails because a server cannot be reached is tried again.
         """
         self._begin_anew()
         self._may_submit.clear()
@@ -449,18 +451,18 @@ class JobQueue:
         while True:
             try:
                 return self._start(first)
-            except Exception as error:  # noqa: BLE001  # whatever it is, jobs must not wait for ever
+            except Exception as error:  # noqa: BLE001  # on any error jobs must not wait for ever
                 log_throttled(log, "Jobs wait, because not everything can be loaded", error)
             if self._stopping.wait(BEAT_SECONDS):
                 return None
 
     def start(self) -> None:
-        """Begin to work, with what a killed process left first."""
+        """Start the workers, which first run what a killed process left."""
         self._begin_anew()
         self._start()
 
     def _begin_anew(self) -> None:
-        """Threads that were told to stop, and still end a job, do not go on."""
+        """Use a new stop event: threads that are still stopping keep the old one and end."""
         if self._stopping.is_set():
             self._stopping = threading.Event()
 
@@ -474,7 +476,7 @@ class JobQueue:
                 if self._stopping.is_set():
                     return
                 self._resume()
-                for _ in range(self._workers):  # without any, jobs are only handed on
+                for _ in range(self._workers):  # without any, jobs are only queued
                     self._threads.append(self._thread(self._work))
         finally:
             self._may_submit.set()
@@ -503,7 +505,7 @@ class JobQueue:
                 stopping.wait(BEAT_SECONDS)
 
     def _resume(self) -> None:
-        """Queue what a killed process left; beside other hosts only what looks abandoned."""
+        """Queue again what a killed process left; beside other hosts only what looks abandoned."""
         if self._lock is None or not self._lock.take():
             self._look_after()
             return
@@ -524,7 +526,7 @@ class JobQueue:
             log_throttled(log, "Jobs cannot be looked after", error)
 
     def _beat(self) -> None:
-        """Show that our jobs are alive, and queue what is due, forgotten or of a dead process."""
+        """Touch the running jobs, and queue what is due or abandoned."""
         self.table.touch(set(self._running))
         left = datetime.now(UTC) - ABANDONED_AFTER
         for job in self.table.unfinished(JobState.RUNNING):
@@ -534,9 +536,9 @@ class JobQueue:
             self._call.send()
 
     def stop(self) -> None:
-        """Let running jobs come to a point where they can be left, but not for long."""
+        """Stop the workers; give running jobs STOP_SECONDS to reach an interruptible point."""
         self._stopping.set()
-        self._may_submit.wait()  # until it has started, where it is about to
+        self._may_submit.wait()  # if it is just starting, until it has started
         with self._starting:
             threads, self._threads = self._threads, []
         self._call.send()
@@ -547,21 +549,21 @@ class JobQueue:
             self._lock.release()
 
     def ping(self) -> None:
-        """Raises what Redis raises while it is away."""
+        """Raise the error of Redis while it cannot be reached."""
         if self._call_all is not None:
             self._call_all.ping()
 
     def run_waiting(self) -> None:
-        """Run what is queued now, in this thread."""
+        """Run the jobs that are queued now, in this thread."""
         while not self._stopping.is_set() and self._do_next():
             pass
 
     def others_wait(self, job: Job) -> bool:
-        """Whether a job about something else may be begun now, and nobody has begun it."""
+        """Return whether a job about another subject is due and no worker has begun it."""
         return any(other.subject != job.subject for other in self.table.due(of_each=2))
 
     def _do_next(self) -> bool:
-        """Whether there was one for us: others do theirs, and its owner may have enough at work."""
+        """Run the next job; False if there is none that this process may run now."""
         try:
             job = self._claimed()
             if job is None:
@@ -570,16 +572,16 @@ class JobQueue:
                 self._do(job)
             finally:
                 self._running.pop(job.id, None)
-                self._call.send()  # to those that wait behind it
+                self._call.send()  # wake the jobs that wait for this one
         except (SQLAlchemyError, StorageFailed) as error:
-            # Whatever the row says: it is queued again once nobody touches it.
+            # In any case the row is queued again once it is no longer touched.
             what = "A job is left, because the database cannot be reached or written"
             log_throttled(log, what, error)
             return False
         return True
 
     def _claimed(self) -> Job | None:
-        """The job whose turn it is, ours now; None where there is none for us."""
+        """Claim and return the job whose turn it is; None if there is none for this process."""
         with self._choosing:
             for job in self._in_turn(self.table.due()):
                 is_first = next((other.id for other in self.table.alike(job)), "") == job.id
@@ -590,10 +592,12 @@ class JobQueue:
         return None
 
     def _in_turn(self, due: list[Job]) -> list[Job]:
-        """Of the owner with the fewest at work first; of equals, who was served longest ago."""
+        """Sort jobs: owners with the fewest running jobs first, then those served longest ago."""
         at_work = Counter(self._running.values())
         share = max(1, self._workers - 1)
-        due = [job for job in due if job.kind in self._handlers]  # else a newer host does it
+        due = [
+            job for job in due if job.kind in self._handlers
+        ]  # a newer host runs the other kinds
         able = [job for job in due if not job.owner or at_work[job.owner] < share]
         return sorted(able, key=lambda job: (at_work[job.owner], self._served.get(job.owner, 0)))
 
@@ -613,11 +617,11 @@ class JobQueue:
             log.exception("job %s failed", job.id)
             self._fail(job.id, f"It failed ({_reason(error)}). Try it again when that is mended.")
         except BaseException as error:
-            # The outermost edge of a worker: without this the job would wait for ever.
+            # The last resort of a worker: without it the job would wait for ever.
             self._fail(job.id, INTERNAL)
             if not isinstance(error, Exception):
                 raise
-            log.error("job %s failed, see %s", job.id, ERRORS.keep(error))  # in a line
+            log.error("job %s failed, see %s", job.id, ERRORS.keep(error))  # on one line
         else:
             seconds = time.monotonic() - began
             self.table.set(job.id, state=JobState.DONE.value, seconds=seconds, error=None)

@@ -1,10 +1,11 @@
-"""Questions about the library itself: known as such, and answered.
+"""Recognises questions about the library itself, and answers them.
 
-SumBasic (Nenkova and Vanderwende, 2005): a statement is worth as much as its words are usual in
-the text; what was said makes its words worth less, so that the next one says something else.
+A form matches the whole question, so that a question which merely contains such words remains one
+for the documents.
 
-A form matches the whole question, so that a question which merely holds such words stays one for
-the documents.
+Summaries use SumBasic (Nenkova and Vanderwende, 2005): a statement is worth as much as its words
+are frequent in the text; a chosen statement lowers the worth of its words, so that the next one
+says something else.
 """
 
 from collections import Counter
@@ -66,12 +67,12 @@ from rag.search.passages import neighbourhood
 
 
 class LibraryTopic(StrEnum):
-    """What is asked."""
+    """What a question about the library asks for."""
 
     CONTENTS = "contents"
     NEWEST = "newest"
     MENTIONS = "mentions"
-    TOPIC = "topic"  # as mentions, but of the thing rather than of the word
+    TOPIC = "topic"  # as MENTIONS, but of the thing rather than of the word
     ABOUT = "about"
     SUMMARY = "summary"
     UNREAD = "unread"
@@ -95,23 +96,23 @@ _FORMS = [
 _POLITE = phrases("polite")
 _OPENS = re.compile(rf"(?:(?:{phrases('opens')})(?: (?:{_POLITE}))*[,.!:]* )+", re.IGNORECASE)
 _ENDS = re.compile(rf"[\s?!.。？…]*(?:,? (?:{_POLITE}))?[\s?!.。？…]*$", re.IGNORECASE)
-# Whole messages that ask nothing of the documents, and what each is.
+# Whole messages that are no questions to the documents, with their kind.
 _COURTESIES = {
     text: (kind, language)
     for language in reversed(LANGUAGES)
     for kind, texts in language.manners.items()
     for text in texts
 }
-LONGEST = 200  # characters of a question that is looked at
+LONGEST = 200  # characters; a longer question is not about the library
 
 
 def courtesy(message: str) -> tuple[str, Language] | None:
-    """What a message is that only greets, thanks, or asks what can be done here."""
+    """Return the kind and language of a message that only greets, thanks, or asks for help."""
     return _COURTESIES.get(message.strip().strip("?!.,:;) ").lower())
 
 
 def library_question(question: str) -> LibraryQuestion | None:
-    """What a question asks of the library; None for a question to the documents."""
+    """Return the question about the library; None for a question to the documents."""
     text = " ".join(question.replace("’", "'").split())
     if len(text) > LONGEST:
         return None
@@ -131,7 +132,7 @@ MOST_HEADINGS = 24
 
 
 class Phrases:
-    """The words of one language."""
+    """The phrases of one language."""
 
     def __init__(self, language: Language = ENGLISH) -> None:
         self._words = language.speech
@@ -150,7 +151,7 @@ class Phrases:
         return size_in_words(sum(document.size_bytes for document in documents))
 
     def facts(self, document: Document, *more: str) -> str:
-        """Its kind, size and date, in one line."""
+        """Return a document's kind, size and date, in one line."""
         added = self.say("added", date=self.date(document.ingested_at))
         parts = (kind_in_words(document.media_type), size_in_words(document.size_bytes), *more)
         return " · ".join((*parts, added))
@@ -167,13 +168,13 @@ class Phrases:
 
 
 def label_of(document: Document) -> str:
-    """Its title, with a link, and its file's name."""
+    """Return the document's title as a link, and its file's name."""
     name = "" if document.name == document.title else f" ({in_words(document.name)})"
     return f"{link(document)}{name}"
 
 
 def link(document: Document, position: int | None = None, text: str = "") -> str:
-    """To its page; a mere number would look like a citation."""
+    """Return a link to the document's page; its text is never a mere number, like a citation."""
     shown = in_words(text or document.title).strip()
     if shown.isdigit():
         shown = in_words(document.name) if not text else f"§ {shown}"
@@ -182,19 +183,19 @@ def link(document: Document, position: int | None = None, text: str = "") -> str
 
 
 def kinds_of(documents: Iterable[Document]) -> str:
-    """ "12 PDF, 3 Word", the most usual first."""
+    """Return such as "12 PDF, 3 Word", the most frequent first."""
     counts = Counter(kind_in_words(document.media_type) for document in documents)
     return ", ".join(f"{count:,} {kind}" for kind, count in counts.most_common())
 
 
 def outline(document: Document, sections: Sequence[Section]) -> str:
-    """Its headings as a list with links, as deep as there is room for."""
+    """Return the document's headings as a list with links, as deep as there is room for."""
     first: dict[tuple[str, ...], int] = {}
     for section in sections:
         for depth in range(1, len(section.heading_path) + 1):
             first.setdefault(section.heading_path[:depth], section.index)
     tops = [path for path in first if len(path) == 1]
-    if len(tops) == 1 and len(first) > 1:  # the title once more
+    if len(tops) == 1 and len(first) > 1:  # it repeats the title
         del first[tops[0]]
     base = min(map(len, first), default=1)
     deepest = max(map(len, first), default=1)
@@ -217,18 +218,18 @@ _SECTION = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"\d+(?:\.\d+)*")
-ENOUGH = 0.5  # of a document's words, if not all are said
+ENOUGH = 0.5  # share of a name's words that is enough
 NameWords = tuple[str, ...]
 
 
-class NamedDocuments(Protocol):
-    """What has a file's name."""
+class HasFileName(Protocol):
+    """Anything with a file's name."""
 
     @property
     def name(self) -> str: ...
 
 
-N = TypeVar("N", bound=NamedDocuments)
+N = TypeVar("N", bound=HasFileName)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,11 +238,11 @@ class DocumentStretch:
 
     document: Document
     sections: tuple[Section, ...]
-    heading: str = ""  # of the part
+    heading: str = ""  # of the part, "" for all
 
 
 def words_of(name: str) -> NameWords:
-    """The words of a name, stemmed, without those that say that it is a document."""
+    """Return the stemmed words of a name, without those such as "document" around it."""
     results = [stem(word) for word in _SEPARATORS.sub(" ", name.casefold()).split()]
     while results and results[0] in _AROUND:
         results.pop(0)
@@ -251,14 +252,14 @@ def words_of(name: str) -> NameWords:
 
 
 def documents_named(subject: str, documents: Iterable[Document]) -> list[Document]:
-    """Those that are called so; several where it cannot be told which is meant."""
+    """Return the documents with this name; several if it is ambiguous."""
     scored = _scored(subject, documents)
     best = max((score for score, _ in scored), default=0.0)
     return [document for score, document in scored if score == best] if best >= ENOUGH else []
 
 
 def documents_hinted(subject: str, documents: Iterable[Document]) -> list[Document]:
-    """Those of whose names all that is said is a part."""
+    """Return the documents whose names contain all words of the subject."""
     return [document for score, document in _scored(subject, documents) if score > 0]
 
 
@@ -272,7 +273,7 @@ def _scored(subject: str, documents: Iterable[Document]) -> list[tuple[float, Do
 
 
 def files_named(text: str, files: Sequence[N]) -> list[N]:
-    """The files whose names stand in a text, with their ending or without."""
+    """Return the files whose names stand in a text, with their ending or without."""
     words = f" {' '.join(_SEPARATORS.sub(' ', text.casefold()).split())} "
     return [
         file for file in files if any(f" {name} " in words for name in _spoken_names(file.name))
@@ -280,7 +281,7 @@ def files_named(text: str, files: Sequence[N]) -> list[N]:
 
 
 def _spoken_names(name: str) -> list[str]:
-    """`lease-scan.pdf` is "lease scan pdf" or "lease scan"; one word alone may mean anything."""
+    """Return "lease scan pdf" and "lease scan" for `lease-scan.pdf`; no single words."""
     path = PurePosixPath(name)
     forms = [
         " ".join(_SEPARATORS.sub(" ", form.casefold()).split()) for form in (path.name, path.stem)
@@ -295,7 +296,7 @@ def _names_of(document: Document) -> list[NameWords]:
 
 
 def _share_of_name(wanted: NameWords, names: Sequence[NameWords]) -> float:
-    """2 for a whole name, else the share of a name that is said, if all that is said is of it."""
+    """Return 2 for a whole name, else the share of a name that is said; 0 with other words."""
     if wanted in names:
         return 2.0
     wanted_words = set(wanted)
@@ -309,7 +310,7 @@ def _share_of_name(wanted: NameWords, names: Sequence[NameWords]) -> float:
 
 
 def section_and_document(subject: str) -> tuple[str, str] | None:
-    """ "section 2 of the handbook" as its two names."""
+    """Return the two names in "section 2 of the handbook", or None."""
     match = _SECTION.fullmatch(subject)
     if match is None:
         return None
@@ -320,7 +321,7 @@ def section_and_document(subject: str) -> tuple[str, str] | None:
 def part_called(
     heading: str, document: Document, sections: Sequence[Section]
 ) -> DocumentStretch | None:
-    """The sections below the heading of that number or title."""
+    """Return the sections below the heading of that number or title, or None."""
     for section in sections:
         for depth, title in enumerate(section.heading_path, start=1):
             if is_heading(heading, title):
@@ -331,7 +332,7 @@ def part_called(
 
 
 def is_heading(wanted: str, heading: str) -> bool:
-    """Whether "2.1", or "refunds" of "2.1 Refunds", means this heading."""
+    """Return whether "2.1", or "refunds" of "2.1 Refunds", means this heading."""
     number = _NUMBERED.fullmatch(wanted.strip().rstrip("."))
     match = _NUMBERED.match(heading)
     if number is not None:
@@ -357,7 +358,7 @@ class UnreadFile:
 
 
 class Remarks:
-    """Notices about a question and what was found for it."""
+    """Notices about a question and the passages found for it."""
 
     def __init__(
         self,
@@ -365,7 +366,7 @@ class Remarks:
         is_held: Callable[[str, Readable], bool],
         knows_english_only: bool,
     ) -> None:
-        """`is_held` says whether any text holds a word, in whatever form."""
+        """`is_held` says whether any text holds a word, in any form."""
         self._unread = unread
         self._is_held = is_held
         self._knows_english_only = knows_english_only
@@ -373,7 +374,7 @@ class Remarks:
     def __call__(
         self, session: SessionTranscript, question: str, sources: Sequence[Source], *, is_sure: bool
     ) -> list[Notice]:
-        """Of an answer that is not sure also the files that it may have stood in."""
+        """Return the notices; if the answer is not sure, also files that could hold it."""
         notices = []
         if sources and (missing := self._unnamed(question, session.readable())):
             notices.append(Notice(NoticeKind.OTHER_PRODUCT, _UNNAMED.format(missing)))
@@ -386,16 +387,16 @@ class Remarks:
         return notices
 
     def _repeats(self, session: SessionTranscript, text: str) -> bool:
-        """Lately: once is enough."""
+        """Return whether a recent answer has the same notice."""
         answers = (message.answer for message in session.recent(LATELY))
         return any(notice.text == text for answer in answers if answer for notice in answer.notices)
 
     def _unnamed(self, question: str, readable: Readable) -> str:
-        """The first name in a question of which no text holds a single word.
+        """Return the first name in a question of which no text holds a single word, else "".
 
-        Names with figures and short forms are left alone: `FY2023` may stand there as `fiscal
-        2023`, `UN` in full; and languages that write nouns as names, or bend names so that the
-        index does not know them again.
+        Names with digits and abbreviations are left out: `FY2023` may stand there as `fiscal 2023`,
+        `UN` in full; so are languages that capitalise nouns, or inflect names beyond recognition by
+        the index.
         """
         if spoken(question) != "en":
             return ""
@@ -408,7 +409,7 @@ class Remarks:
 
 
 def other_language(question: str, sources: Sequence[Source]) -> str:
-    """That question and passages are in two languages, or in one that the model does not know.
+    """Return a notice if question and passages are in two languages, or in an unknown one.
 
     "" where that is not sure.
     """
@@ -449,15 +450,15 @@ _UNREAD = (
 
 
 class UnreadFiles:
-    """What failed at its last try."""
+    """The uploads that failed at their last try."""
 
     def __init__(self, engine: Engine, sees_all: Callable[[str], bool]) -> None:
-        """`sees_all` says of an owner whether others' uploads may be told of."""
+        """`sees_all` says whether an owner may see others' uploads."""
         self._engine = engine
         self._sees_all = sees_all
 
     def __call__(self, owner: str) -> list[UnreadFile]:
-        """Those that an owner may know of, by name."""
+        """Return the unread files that an owner may see, by name."""
         with reading(self._engine) as connection:
             rows = connection.execute(_UNREAD).all()
         everything = self._sees_all(owner)
@@ -470,11 +471,11 @@ class UnreadFiles:
 
 FEWEST_WORDS = 5
 MOST_WORDS = 60
-ENOUGH_WORDS = 6  # that carry meaning: what has fewer says less
-OPENS_SECTION = 1.3  # times as much: the first statement of a section often says what it is about
-LEANS = 0.4  # … of one that only says what it says after the one before it
+ENOUGH_WORDS = 6  # content words; a statement with fewer says less
+OPENS_SECTION = 1.3  # factor for the first statement of a section, which often names its subject
+LEANS = 0.4  # factor for a statement that depends on the one before it
 IN_A_LIST = 0.6
-REPEATED_SECTION = 0.6  # … of one in a section that has been quoted already
+REPEATED_SECTION = 0.6  # factor for a statement in a section that is already quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,7 +492,7 @@ class QuotedStretch:
 
 
 def key_statements(sections: Sequence[Section], most: int) -> list[QuotedStretch]:
-    """At most so many, in reading order."""
+    """Return at most `most` statements, in reading order."""
     results = [stretch for section in sections for stretch in statements_of(section)]
     words = [content_words(result.text) for result in results]
     counts = Counter(word for statement in words for word in statement)
@@ -522,7 +523,7 @@ def _value(
 
 
 def statements_of(section: Section) -> Iterator[QuotedStretch]:
-    """What can be quoted alone: sentences and entries, neither too short nor too long."""
+    """Yield what can be quoted alone: sentences and list items, neither too short nor long."""
     is_first = True
     for unit in units_of(section.text):
         if unit.kind != "row" and FEWEST_WORDS <= len(unit.text.split()) <= MOST_WORDS:
@@ -540,19 +541,19 @@ def statements_of(section: Section) -> Iterator[QuotedStretch]:
 
 
 MOST_STATEMENTS = 8
-MOST_CITED = 10  # documents that mention something, each with a passage that does
+MOST_CITED = 10  # documents that mention a name, each with a passage
 FIRST_STATEMENTS = 2
 MOST_TO_CHOOSE = 8  # documents of one name
 _THIS = re.compile(phrases("this_document"), re.IGNORECASE)
-_SIGN = re.compile(r"\A\(?\d{1,3}[.)]\s+")  # of an entry
+_SIGN = re.compile(r"\A\(?\d{1,3}[.)]\s+")  # the number of a list item
 _QUOTES = "\"'“”„‘’«»`"
 _ARTICLE = re.compile(rf"(?:{phrases('articles')}) (?=\S)", re.IGNORECASE)
 _EITHER = re.compile(rf" (?:{phrases('ands')}|{phrases('ors')}) ")
-Unread = Callable[[str], Sequence[UnreadFile]]  # of an owner
+Unread = Callable[[str], Sequence[UnreadFile]]  # by owner
 
 
 class LibraryAnswers:
-    """Tells what is in the library, from the library."""
+    """Answers questions about the library from its database."""
 
     def __init__(
         self,
@@ -568,15 +569,13 @@ class LibraryAnswers:
     def answer(
         self, session: SessionHandle, question: str, resolution: Resolution
     ) -> DirectAnswer | None:
-        """The answer; None for a question to the documents."""
+        """Return the answer; None for a question to the documents."""
         if resolution.source_numbers:
             return None
         polite = courtesy(question) if self._is_without_model else None
         if polite is not None:
             kind, language = polite
-            unchanged = Resolution(
-                question, is_followup=False, method="unchanged"
-            )  # nothing is searched
+            unchanged = Resolution(question, is_followup=False, method="unchanged")  # no search
             return replace(_direct(Phrases(language).say(kind)), resolution=unchanged)
         texts = dict.fromkeys((question, resolution.query))
         topic = next(filter(None, map(library_question, texts)), None)
@@ -596,10 +595,13 @@ class LibraryAnswers:
     def readings(
         self, session: SessionHandle, question: str, resolution: Resolution
     ) -> tuple[Offer, ...]:
-        return ()  # it is asked first, and what it says of itself it computes from nothing
+        return ()  # it is asked first, and has no other readings
 
     def _empty(self, session: OwnedSession, question: str, talk: str) -> DirectAnswer | None:
-        """A model may still speak of the conversation; without one there is nothing to say."""
+        """Answer for an empty library without a model; None otherwise.
+
+        A model may still talk about the session.
+        """
         if not self._is_without_model or not self._documents.is_empty(session.readable()):
             return None
         speech = Phrases(language_of(question, talk))
@@ -661,7 +663,7 @@ class LibraryAnswers:
         return _direct("\n\n".join(paragraphs), tuple(sources), declined=not any(results.values()))
 
     def _holding(self, words: str, readable: Readable) -> dict[str, list[Chunk]]:
-        """By the id of their document, in the order of its names."""
+        """Return the chunks with the words, by document id, in the order of documents' names."""
         chunks_found = sorted(
             self._mentions.everywhere(words, readable), key=lambda chunk: chunk.document_name
         )
@@ -729,7 +731,7 @@ class LibraryAnswers:
     def _stretches_of(
         self, session: SessionHandle, topic: LibraryQuestion
     ) -> list[DocumentStretch]:
-        """The documents, or sections of them, that the subject may be."""
+        """Return the documents, or sections of them, that the subject may name."""
         readable = session.readable()
         if _THIS.fullmatch(topic.subject):
             return self._whole(self._spoken_of(session), readable)
@@ -756,7 +758,7 @@ class LibraryAnswers:
         return document, tuple(self._documents.sections(document.id, readable))
 
     def _spoken_of(self, session: SessionHandle) -> list[Document]:
-        """The document that the last answer cited first; the only one there is."""
+        """Return the document that the last answer cited first; else the only one there is."""
         documents = self._documents.documents(session.readable())
         for message in reversed(session.recent(6)):
             if message.role == Role.ASSISTANT and message.answer and message.answer.citations:
@@ -804,7 +806,7 @@ class LibraryAnswers:
     def _quoted(
         self, session: SourceRegister, document: Document, statements: Sequence[QuotedStretch]
     ) -> tuple[list[str], tuple[Source, ...]]:
-        """Each as an entry of a list, with the number of the chunk that it begins in."""
+        """Return each statement as a list item, with the number of the chunk that it begins in."""
         chunks = self._documents.chunks_of(document.id, session.readable())
         places = [(statement, _chunk_at(chunks, statement)) for statement in statements]
         placed = [(quotable, chunk) for quotable, chunk in places if chunk is not None]
@@ -821,7 +823,7 @@ def _direct(text: str, sources: tuple[Source, ...] = (), *, declined: bool = Fal
 
 
 def _cited_quotation(statement: QuotedStretch, number: int) -> str:
-    """Below its heading, which may be the question that it answers; without the list's sign."""
+    """Return the quotation below its heading, which may be its question."""
     words = cited(in_words(neutralise(_SIGN.sub("", statement.text))), number)
     heading = in_words(neutralise(statement.heading))
     return f"*{heading}{'' if heading.endswith('?') else ':'}* {words}" if heading else words
@@ -832,7 +834,7 @@ def _reasons(failed: Sequence[UnreadFile]) -> str:
 
 
 def _sought_names(subject: str) -> list[str]:
-    """What is looked for: the subject, or each of two that are named; quotes hold it together."""
+    """Return the subject, or each of two names in it; quotes keep it whole."""
     if subject[0] in _QUOTES and not set(_QUOTES) & set(subject[1:-1]):
         return [subject.strip(_QUOTES)]
     return [_without_article(part) for part in _EITHER.split(subject)]

@@ -1,4 +1,4 @@
-"""What is sent to one server, in its own dialect: what it refuses is left out, and remembered."""
+"""The dialect of one server: what it refuses is left out of later requests, and remembered."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from rag.records import ChatMessage, Role, ToolCall
 from rag.seams import ModelRequest, ToolSpec
 from rag.seams.models import Patience
 
-# Wordings of OpenAI, vLLM, SGLang, llama.cpp, Ollama, OpenRouter, Mistral, Gemini, Anthropic, TGI,
+# Messages of OpenAI, vLLM, SGLang, llama.cpp, Ollama, OpenRouter, Mistral, Gemini, Anthropic, TGI,
 # TensorRT, ExLlama, LM Studio, Cohere, Kimi, Qwen and xAI.
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|(maximum|max) context (length|size)"
@@ -43,19 +43,19 @@ _FITS = re.compile(
     r"|\b(\d{3,8})(?: tokens?)? (?:maximum|max\b|limit)",
     re.IGNORECASE,
 )
-LEAST_WINDOW = 512  # tokens: a smaller number is not what a window takes
+LEAST_WINDOW = 512  # tokens: a smaller number in a refusal is no window
 _KEY_LIKE = re.compile(r"\b(sk|pk|rk|key|hf|gsk)[-_][\w*.-]{6,}|\bBearer\s+\S+", re.IGNORECASE)
 _TAGS = re.compile(r"<(style|script|head)\b.*?</\1\s*>|<[!/a-z][^<>]*>", re.IGNORECASE | re.DOTALL)
-LEAST_KEY = 8  # characters: what is shorter is no secret, and stands in many words
+LEAST_KEY = 8  # characters: a shorter key is no secret, and is part of many words
 KEY_ADVICE = "Set OPENAI_API_KEY, or the variable that llm.api_key_env names, to a valid key."
 
 
 def message_in(error: Any) -> str:
-    """A server's message alone, where its refusal has one; else all of it."""
+    """Return the message in a server's refusal, or all of the refusal if it has none."""
     body = error.body
     if isinstance(body, dict):
         message = body.get("message") or body.get("detail") or body.get("error") or body
-        behind = body.get("metadata")  # what the provider behind a router said
+        behind = body.get("metadata")  # the message of the provider behind a router
         if isinstance(behind, dict) and behind.get("raw"):
             message = f"{message}: {behind['raw']}"
         body = message if isinstance(message, str) else json.dumps(message, ensure_ascii=False)
@@ -63,26 +63,26 @@ def message_in(error: Any) -> str:
 
 
 def unread_call(error: Any) -> str:
-    """What the model wrote where its server, such as Groq's, could make no tool call of it."""
+    """Return a model's text that its server, such as Groq's, could not read as a tool call."""
     body = error.body if isinstance(error.body, dict) else {}
     written = body.get("failed_generation")
     return written if isinstance(written, str) else ""
 
 
 def says_too_long(text: str) -> bool:
-    """Whether an error text of a server says that the messages do not fit."""
+    """Return whether a server's error says that the messages do not fit."""
     return bool(_TOO_LONG.search(text))
 
 
 def tokens_that_fit(text: str) -> int | None:
-    """The window that a refusal of too long messages tells."""
+    """Return the window that a refusal of too long messages names, or None."""
     results = (int(match[1] or match[2]) for match in _FITS.finditer(text))
     return next((number for number in results if number >= LEAST_WINDOW), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Which server and model an error is about."""
+    """The server and model that an error is about."""
 
     base_url: str
     model: str
@@ -96,7 +96,7 @@ class Server:
         return f"{parts.scheme}://{host}{parts.path}".rstrip("/")
 
     def quote(self, text: str, *, limit: int = 200) -> str:
-        """What the server said, short, on one line, and without anything that looks like a key."""
+        """Return the server's text, short, on one line, and without what looks like a key."""
         if self.api_key and len(self.api_key) >= LEAST_KEY:
             text = text.replace(self.api_key, "…")
         text = " ".join(_KEY_LIKE.sub("…", _TAGS.sub(" ", text)).split())
@@ -109,7 +109,7 @@ class Server:
         )
 
     def silent(self, patience: Patience, *, wrote: bool) -> ModelError:
-        """It came to its end."""
+        """Return the error for a server that sends nothing; `wrote`: after the reply began."""
         what = f"The model server at {self.address} sent nothing for {patience.seconds:g} seconds"
         if wrote:
             return ModelInterrupted(f"{what} in the middle of its reply. Ask again.")
@@ -127,7 +127,7 @@ class Server:
         )
 
     def refused(self, status: int | None, text: str, *, code: str = "") -> ModelError:
-        """What an error reply means; status None for an error within a reply that began well."""
+        """Return the error for an error reply; status None: an error within a begun reply."""
         if says_too_long(f"{text} {code}"):
             return ContextTooLong(
                 f"{self.model} says that the messages are too long for it: {self.quote(text)}"
@@ -140,7 +140,7 @@ class Server:
         return ModelUnavailable(f"{self.address} {what} {reply}. {advice}".strip())
 
 
-_REFUSED = {  # what a status means, and what helps
+_REFUSED = {  # meaning of a status, and advice
     401: (_KEY := "refuses the key, or what is asked with it", KEY_ADVICE),
     403: (_KEY, KEY_ADVICE),
     402: ("wants to be paid first", "Add credit there, or lower llm.max_tokens."),
@@ -154,7 +154,7 @@ _REFUSED = {  # what a status means, and what helps
 
 THINKING_ROOM = 1_000  # tokens
 _NOT_OF_THE_CLIENT = ("chat_template_kwargs", "reasoning")
-_CONCEDED = frozenset({400, 404, 422, 500, 501})  # what servers answer to an option they refuse
+_CONCEDED = frozenset({400, 404, 422, 500, 501})  # statuses with which servers refuse an option
 _OPTIONAL = frozenset(
     {
         "stream_options", "temperature", "stop", "tools", "parallel_tool_calls",
@@ -162,23 +162,23 @@ _OPTIONAL = frozenset(
     }
 )  # fmt: skip
 
-_SYSTEM = "system"  # the role: some chat templates have none
-_THOUGHTS = ("reasoning_content", "reasoning_details")  # of a message that calls tools
+_SYSTEM = "system"  # a role that some chat templates lack
+_THOUGHTS = ("reasoning_content", "reasoning_details")  # fields of a message that calls tools
 Effort = Literal["off", "low", "medium", "high"]
 
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """What the operator wants in every request."""
+    """The operator's options for every request."""
 
-    reasoning: Effort | None = None  # None: as the server does by itself
+    reasoning: Effort | None = None  # None: the server's default
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     written_calls: bool = True  # calls that a model writes as text are calls
 
 
 @dataclass(slots=True)
 class ServerDialect:
-    """What one server refuses, and how its model thinks; learned from its replies, once."""
+    """What one server refuses, and how its model reasons; learned from its replies."""
 
     server: Server
     asking: RequestOptions = RequestOptions()
@@ -188,7 +188,7 @@ class ServerDialect:
     thinks_unopened: bool = False
 
     def body(self, request: ModelRequest) -> dict[str, Any]:
-        """The request as keyword arguments of the client, without what the server refuses."""
+        """Return the request as arguments of the client, without what the server refuses."""
         tools = [_tool(tool) for tool in request.tools]
         wanted: dict[str, Any] = {
             "stream": True,
@@ -208,12 +208,12 @@ class ServerDialect:
         return body | {"extra_body": {**extra, **self.asking.extra_body}}
 
     def notice(self, reply: ArrivingReply) -> None:
-        """Learn from a whole reply how this model thinks."""
+        """Learn from a complete reply how this model marks its reasoning."""
         self.thinks = self.thinks or reply.thinks
         self.thinks_unopened = self.thinks_unopened or reply.spoken.thought_unopened
 
     def _reasoning(self, request: ModelRequest) -> dict[str, Any]:
-        """How much to think, as the server wants it told; nothing where nobody asked."""
+        """Return the options for the effort of reasoning; {} if none was asked for."""
         effort = self.asking.reasoning
         if not request.thinks and (effort is not None or self.thinks):
             effort = "off"
@@ -231,7 +231,7 @@ class ServerDialect:
         return "max_completion_tokens" if "max_tokens" in self.refused else "max_tokens"
 
     def _max_tokens(self, request: ModelRequest) -> int:
-        """A model that thinks whatever it is told needs room for that, too."""
+        """Return the limit of tokens, with room for a model that always reasons."""
         wanted = request.max_tokens
         if self.thinks and not request.thinks:
             wanted += THINKING_ROOM
@@ -243,7 +243,7 @@ class ServerDialect:
         return in_turn(messages, with_system=_SYSTEM not in self.refused)
 
     def _message(self, message: ChatMessage, *, with_tools: bool) -> dict[str, Any]:
-        """The message as the protocol has it; tool results as text for servers without tools."""
+        """Return the message in the protocol's form; tool results as text if tools are refused."""
         text = message.content.encode("utf-8", "replace").decode()  # lone surrogates have no UTF-8
         content = without_role_tokens(text)
         if message.role is Role.TOOL and not with_tools:
@@ -260,7 +260,7 @@ class ServerDialect:
     def concede(
         self, error: Any, body: Mapping[str, Any], insisted: frozenset[str] = frozenset()
     ) -> bool:
-        """Whether the refusal named something that we can do without, so that another try helps."""
+        """Learn from a refusal; return whether it named an option that can be left out."""
         text = error_text(error)
         status = getattr(error, "status_code", None)
         if status not in _CONCEDED or says_too_long(text) or unread_call(error):
@@ -279,7 +279,7 @@ class ServerDialect:
     def without_options(
         self, error: Any, body: Mapping[str, Any], insisted: frozenset[str] = frozenset()
     ) -> "ServerDialect | None":
-        """For a refusal that names nothing we know: habits that ask for the bare minimum."""
+        """Return a dialect with the fewest options, for a refusal that names no known one."""
         options = _sent_options(body) & _OPTIONAL - self.refused - insisted
         status = getattr(error, "status_code", None)
         if status not in (400, 422) or says_too_long(error_text(error)) or not options:
@@ -288,7 +288,7 @@ class ServerDialect:
 
 
 def _sent_options(body: Mapping[str, Any]) -> set[str]:
-    """Names of options, of what messages hold, and "system" for that role."""
+    """Return the names of the options and message fields in the body, and "system"."""
     messages = body.get("messages", ())
     keys = {key for message in messages for key in (*message, message["role"])}
     return {*body, *body.get("extra_body", ())} | keys & {_SYSTEM, *_THOUGHTS}
@@ -298,7 +298,7 @@ def _tokens_in(body: Mapping[str, Any]) -> int:
     return int(body.get("max_tokens") or body.get("max_completion_tokens") or 0)
 
 
-# As OpenAI, Groq, DeepSeek and Qwen say it.
+# Messages of OpenAI, Groq, DeepSeek and Qwen.
 _MOST_TOKENS = re.compile(
     r"at most (\d+) (?:completion|output) tokens"
     r"|max_(?:completion_|output_|new_)?tokens.{0,60}?(?:less than or equal to|at most|<=|\[\d+,"
@@ -307,17 +307,17 @@ _MOST_TOKENS = re.compile(
     re.IGNORECASE,
 )
 _AFFORDED = re.compile(r"can only afford (\d+)", re.IGNORECASE)
-LEAST_AFFORDED = 100  # tokens; fewer are no answer
+LEAST_AFFORDED = 100  # tokens; an answer needs more
 
 
 def most_tokens(text: str) -> int | None:
-    """How long a reply may be, where a refusal says so."""
+    """Return the limit of a reply's tokens that a refusal names, or None."""
     match = _MOST_TOKENS.search(text)
     return int(match[1] or match[2]) if match else None
 
 
 def afforded_tokens(error: Any) -> int | None:
-    """How long a reply the account can still pay for, where a refusal says so."""
+    """Return the tokens that the account can still pay for, if a refusal names them."""
     match = _AFFORDED.search(error_text(error)) if getattr(error, "status_code", 0) == 402 else None
     return int(match[1]) if match and int(match[1]) >= LEAST_AFFORDED else None
 
@@ -348,7 +348,7 @@ _REFUSALS = (
 
 
 def error_text(error: Any) -> str:
-    """All that the server said, where a word of it may name what it refuses."""
+    """Return all text of the error, in which a word may name what is refused."""
     response = getattr(error, "response", None)
     text = str(error.message) if response is None else response.text
     code = getattr(error, "code", None)
@@ -365,9 +365,9 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 
 def in_turn(messages: list[dict[str, Any]], *, with_system: bool) -> list[dict[str, Any]]:
-    """Messages of one side that follow each other as one, as chat templates want them.
+    """Merge consecutive messages of one role, as chat templates need it.
 
-    Without a system role the rules stand in the first message of the user.
+    Without a system role, the rules are part of the user's first message.
     """
     results: list[dict[str, Any]] = []
     for message in messages:

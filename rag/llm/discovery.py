@@ -1,7 +1,7 @@
-"""Servers of the OpenAI protocol: which run on this machine, their models, what one can do.
+"""Servers of the OpenAI protocol: those on this machine, their models, a trial; the connection.
 
-There is at most one in use, and one that is being tried. Each process looks at the version of the
-one in use before it answers, so that a change is known everywhere without a restart.
+At most one connection is in use, and one is being tried. Each process compares the version of the
+one in use before it answers, so that a change takes effect everywhere without a restart.
 """
 
 import base64
@@ -32,15 +32,15 @@ from rag.seams.models import Patience
 if TYPE_CHECKING:
     import httpx
 
-# Where each listens unless it is told otherwise, by its makers' documentation.
+# The default ports, by the documentation of each server.
 USUAL = (
     ("Ollama", 11434),
     ("llama.cpp", 8080),
     ("LM Studio", 1234),
     ("vLLM", 8000),
 )
-LOOK_SECONDS = 1.5  # at a server of this machine
-LIST_SECONDS = 8.0  # at any other
+LOOK_SECONDS = 1.5  # for a server of this machine
+LIST_SECONDS = 8.0  # for any other server
 TRIAL = Patience(60)
 MOST_MODELS = 500
 LARGEST_LISTING = 2_000_000  # bytes
@@ -64,7 +64,7 @@ PRICE = ToolSpec(
 
 @dataclass(frozen=True, slots=True)
 class ModelServer:
-    """One that answers."""
+    """A server that answers, with its models."""
 
     name: str
     base_url: str
@@ -73,11 +73,11 @@ class ModelServer:
 
 @dataclass(frozen=True, slots=True)
 class ModelTrial:
-    """What one model did with two small requests."""
+    """The results of two small requests to one model."""
 
     answer: str = ""
-    is_right: bool = False  # it says what the source says
-    cites: bool = False  # with the number of that source alone
+    is_right: bool = False  # the answer agrees with the source
+    cites: bool = False  # it cites exactly that source
     streams: bool = False  # in more than one piece
     first_seconds: float | None = None
     calls_tools: bool = False
@@ -86,9 +86,9 @@ class ModelTrial:
 
 
 def local_servers(skipped_ports: Collection[int] = ()) -> list[ModelServer]:
-    """Those that listen on loopback at their usual ports, in the order of `USUAL`.
+    """Return the servers that listen on loopback at their usual ports, in the order of `USUAL`.
 
-    A port of ours is skipped: we speak the protocol, too.
+    The ports of Groundnote itself, which speaks the protocol too, are to be skipped.
     """
     looked_at = [(name, port) for name, port in USUAL if port not in skipped_ports]
     with ThreadPoolExecutor(max_workers=max(1, len(looked_at))) as pool:
@@ -107,7 +107,7 @@ def _local_server(name: str, port: int) -> ModelServer | None:
 def models_at(
     base_url: str, api_key: str = "", *, seconds: float = LIST_SECONDS
 ) -> tuple[str, ...]:
-    """Names of the models of a server, sorted. Raises ModelUnavailable with what came instead."""
+    """Return the sorted names of a server's models. Raises ModelUnavailable."""
     import httpx
 
     address = f"{base_url.rstrip('/')}/models"
@@ -155,7 +155,7 @@ def _names(content: bytes) -> tuple[str, ...]:
 
 
 def try_model(model: ChatModel, window: int | None) -> ModelTrial:
-    """Ask for one cited answer and one call of a tool. Never raises for what a server does."""
+    """Ask for one cited answer and one call of a tool. Never raises for a server's errors."""
     request = ModelRequest(
         (ChatMessage(Role.USER, SOURCES),),
         TRIAL_TOKENS,
@@ -210,27 +210,27 @@ class ModelConnection:
     """A server of the OpenAI protocol, and which of its models answers."""
 
     base_url: str
-    model: str  # empty while a server is only looked at
+    model: str  # "" while no model is chosen
     api_key: str = field(default="", repr=False)
     choices: tuple[str, ...] = ()  # other models of the server that people may pick
     version: int = 0  # counts the changes of the one in use
 
 
 class SecretBox:
-    """Encrypts what is kept with the secret of this installation, and reads it again."""
+    """Encrypts and decrypts stored values with the secret of this installation."""
 
     def __init__(self, folder: Path) -> None:
-        """The secret is GROUNDNOTE_SECRET_KEY, else a file of the folder, made when needed."""
+        """The secret is GROUNDNOTE_SECRET_KEY, else a file in the folder, made when needed."""
         self._file = folder / SECRET_FILE
 
     def close(self, text: str) -> str:
-        """Empty text stays empty."""
+        """Encrypt a text; "" stays ""."""
         from cryptography.fernet import Fernet
 
         return Fernet(self._key()).encrypt(text.encode()).decode() if text else ""
 
     def open(self, closed: str) -> str:
-        """Raises SetupError where the secret is another one than it was closed with."""
+        """Decrypt a text. Raises SetupError if it was encrypted with another secret."""
         from cryptography.fernet import Fernet, InvalidToken
 
         if not closed:
@@ -245,7 +245,7 @@ class SecretBox:
         return opened
 
     def sign(self, text: str) -> str:
-        """What nobody can make without the secret."""
+        """Return a signature that needs the secret."""
         return hmac.new(self._key(), text.encode(), sha256).hexdigest()
 
     def _key(self) -> bytes:
@@ -264,21 +264,21 @@ class SecretBox:
 
 
 class ModelConnections:
-    """The rows of the connection in use and of the one that is tried."""
+    """The stored connections: the one in use, and the one being tried."""
 
     def __init__(self, engine: Engine, box: SecretBox) -> None:
         self._engine = engine
         self._box = box
 
     def version(self) -> int:
-        """Of the connection in use; 0 where there never was one. One small query."""
+        """Return the version of the connection in use, in one small query; 0 if never."""
         where = model_connections.c.standing == IN_USE
         with reading(self._engine) as connection:
             version = connection.execute(select(model_connections.c.version).where(where)).scalar()
         return version or 0
 
     def connection(self, standing: str = IN_USE) -> ModelConnection | None:
-        """None where there is none. Raises SetupError where its key cannot be read."""
+        """Return a connection, or None. Raises SetupError if its key cannot be read."""
         with reading(self._engine) as connection:
             where = model_connections.c.standing == standing
             row = connection.execute(select(model_connections).where(where)).first()
@@ -288,7 +288,7 @@ class ModelConnections:
         return ModelConnection(row.base_url, row.model, key, tuple(row.choices), row.version)
 
     def keep(self, connected: ModelConnection, standing: str = IN_USE) -> None:
-        """In place of what was kept under the same standing."""
+        """Store a connection in place of the one with the same standing."""
         used, tried = ("model.connected", connected.model), ("model.server", connected.base_url)
         self._write(
             standing,
@@ -300,7 +300,7 @@ class ModelConnections:
         )
 
     def forget(self) -> None:
-        """The model in use and the one that was tried, with their keys."""
+        """Delete the connections in use and being tried, with their keys."""
         nothing = {"base_url": "", "model": "", "api_key": "", "choices": []}
         self._write(IN_USE, ("model.disconnected", ""), **nothing)
         with writing(self._engine) as connection:
@@ -309,7 +309,7 @@ class ModelConnections:
             )
 
     def _write(self, standing: str, deed: tuple[str, str], **values: object) -> None:
-        """The version goes up also where nothing is left, so that other processes see it."""
+        """Store a row; the version also rises for an empty one, so that other processes see it."""
         where = model_connections.c.standing == standing
         with writing(self._engine) as connection:
             newest = select(func.max(model_connections.c.version)).where(where)

@@ -1,4 +1,4 @@
-"""Judges of statements: a language model, or a cross-encoder for inference on this disk."""
+"""Judges of statements: a language model, or a local cross-encoder for inference (NLI)."""
 
 import json
 import logging
@@ -16,12 +16,12 @@ from rag.seams import ChatModel
 from rag.seams.models import JUDGEMENT, JudgeVerdict, OpenStatement, Patience
 
 log = logging.getLogger(__name__)
-AT_ONCE = 8  # statements in one call: a reply that is cut off loses few
+BATCH = 8  # statements in one call: a reply that is cut off loses few
 MOST_CALLS = 12  # for one answer
 MAX_TOKENS_EACH = 120
-THINKING_TOKENS = 1500  # that a model may use up before its reply begins
-SURE = 0.7  # of a cross-encoder's probability
-UNLIKE = 0.1  # … of one that tells support alone, for a source that does not carry it
+THINKING_TOKENS = 1500  # for the reasoning before a reply
+SURE = 0.7  # least probability of a cross-encoder's verdict
+UNLIKE = 0.1  # with only a score of support: below it, the source does not state it
 INSTRUCTIONS = """You check whether excerpts carry statements. Use the excerpts alone.
 For each statement answer one of: "supported" (the excerpts say all of it, in whatever words),
 "partly" (they say a part of it and nothing against the rest), "contradicted" (they say otherwise),
@@ -37,12 +37,12 @@ _VERDICTS = {
     "unrelated": Verdict.OFF_SUBJECT,
     "off_subject": Verdict.OFF_SUBJECT,
     "part": Verdict.OPEN,
-}  # by what a model's word begins with
-_OBJECT = re.compile(r"\{[^{}]*\}")  # no verdict holds another
+}  # by the beginning of the model's word
+_OBJECT = re.compile(r"\{[^{}]*\}")  # verdicts are not nested
 
 
 class ModelJudge:
-    """Asks a language model, some statements at a time; what it left out it is asked once more."""
+    """Asks a language model about several statements at a time, and again about omitted ones."""
 
     def __init__(self, model: ChatModel, *, patience: Patience = JUDGEMENT) -> None:
         self._model = model
@@ -58,8 +58,8 @@ class ModelJudge:
         calls = 0
         for _ in range(2):
             waiting = [position for position in range(len(statements)) if position not in verdicts]
-            for start in range(0, len(waiting), AT_ONCE):
-                places = waiting[start : start + AT_ONCE]
+            for start in range(0, len(waiting), BATCH):
+                places = waiting[start : start + BATCH]
                 if calls < MOST_CALLS and not (failures and not verdicts):
                     calls += 1
                     verdicts |= self._verdicts_of_call(places, statements, failures)
@@ -73,7 +73,7 @@ class ModelJudge:
         statements: Sequence[OpenStatement],
         failures: list[RagError],
     ) -> dict[int, JudgeVerdict | None]:
-        """What one call gave, by the place of its statement."""
+        """Return the verdicts of one call, by the place of the statement."""
         described = (_described(n, statements[place]) for n, place in enumerate(places, 1))
         messages = (
             ChatMessage(Role.SYSTEM, INSTRUCTIONS),
@@ -97,9 +97,9 @@ def _described(number: int, statement: OpenStatement) -> str:
 
 
 def _verdicts(reply: str) -> dict[int, JudgeVerdict | None]:
-    """All verdicts of a reply that are whole, in whatever they are wrapped; None: it is unclear.
+    """Return all complete verdicts of a reply, in any wrapping; None for an unclear one.
 
-    One without an id is about the statement in its place.
+    A verdict without an id is about the statement in its place.
     """
     results: dict[int, JudgeVerdict | None] = {}
     for place, object_ in enumerate(_objects(reply), 1):
@@ -136,10 +136,10 @@ _NOT = ("not", "non", "un", "in", "hallucinat")
 
 
 def labels_of(folder: Path) -> dict[int, Verdict] | None:
-    """Which of a cross-encoder's labels says what; None for one that tells support by one number.
+    """Return the verdict of each label of a cross-encoder; None for one with a single score.
 
     Raises:
-        SetupError: it is not there, or nobody can tell what its labels say.
+        SetupError: it does not exist, or the meaning of its labels is unknown.
     """
     expected = "Set checks.nli_model to the folder of a cross-encoder for inference (NLI)."
     try:
@@ -170,7 +170,7 @@ def _meaning(label: str) -> Verdict | None:
 
 
 class InferenceJudge:
-    """A cross-encoder that tells entailment from contradiction; loaded at the first question."""
+    """A cross-encoder that tells entailment from contradiction; loads at the first use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -193,7 +193,7 @@ class InferenceJudge:
         return CrossEncoder(str(self._folder), device="cpu", local_files_only=True)
 
     def judge(self, statements: Sequence[OpenStatement]) -> Sequence[JudgeVerdict | None]:
-        labels = self._labels  # raises where its folder is no judge
+        labels = self._labels  # raises if the folder holds no judge
         pairs = [(" ".join(statement.evidence), statement.text) for statement in statements]
         try:
             rows = self._encoder.predict(pairs, apply_softmax=labels is not None)
@@ -205,7 +205,7 @@ class InferenceJudge:
 
 
 def _probability(score: float) -> float:
-    """Of a score that may be a logit."""
+    """Return the probability of a score that may be a logit."""
     return score if 0 <= score <= 1 else 1 / (1 + math.exp(-score))
 
 

@@ -1,4 +1,4 @@
-"""A chat model behind any server that speaks the OpenAI protocol."""
+"""A chat model on any server that speaks the OpenAI protocol."""
 
 import json
 import re
@@ -43,13 +43,13 @@ from rag.seams.models import ANSWER, CONNECT_SECONDS, RETRY_SECONDS, Deadline, P
 if TYPE_CHECKING:
     from openai import OpenAI
 
-_FINAL_CODES = ("insufficient_quota", "billing_hard_limit_reached")  # of a 429 for good
+_FINAL_CODES = ("insufficient_quota", "billing_hard_limit_reached")  # a 429 that no retry mends
 _RETRIED = frozenset({408, 409, 425, 429, 500, *range(502, 505), *range(520, 525), 529})
 
 
 @dataclass(frozen=True, slots=True)
 class WholeReply:
-    """A whole reply."""
+    """A complete reply."""
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
@@ -57,7 +57,7 @@ class WholeReply:
 
 
 def complete(model: ChatModel, request: ModelRequest) -> WholeReply:
-    """Ask and wait for the whole reply. Raises what `ChatModel.stream` raises."""
+    """Request a complete reply. Raises what `ChatModel.stream` raises."""
     texts: list[str] = []
     calls: list[ToolCall] = []
     usage = None
@@ -71,11 +71,11 @@ def complete(model: ChatModel, request: ModelRequest) -> WholeReply:
 
 
 class OpenAIChatModel:
-    """Chat completions, streamed. What a server refuses is left out, and remembered.
+    """Streams chat completions. What a server refuses is left out, and remembered.
 
     `timeout_seconds` limits the wait for each piece of a reply, a request's own patience the whole
-    of it. Time that our reader takes does not count. `asking` is what the
-    operator wants in every request.
+    reply. Time that the consumer takes does not count. `asking` are the operator's options for
+    every request.
     """
 
     def __init__(
@@ -93,6 +93,7 @@ class OpenAIChatModel:
                 f"llm.base_url must be an address such as http://127.0.0.1:11434/v1, "
                 f"not {base_url!r}."
             )
+        self.name = model
         self._server = Server(base_url, model, api_key)
         self._patience = ANSWER.set_to(timeout_seconds)
         self._max_retries = max_retries
@@ -103,20 +104,16 @@ class OpenAIChatModel:
         self._opening = threading.Lock()
 
     @property
-    def name(self) -> str:
-        return self._server.model
-
-    @property
     def takes_tools(self) -> bool:
-        """False once the server has refused tools."""
+        """Whether the server has not refused tools."""
         return "tools" not in self._habits.refused
 
     def wait_in(self, lane: Lane) -> None:
-        """Make each call in turn with all others that wait there."""
+        """Make all calls wait in this lane."""
         self._lane = lane
 
     def when_too_long(self, tell: Callable[[int | None], None]) -> None:
-        """Have what the window takes told when messages did not fit; None if the server is mum."""
+        """Call `tell` with the window when messages did not fit; None if the server names none."""
         self._too_long = tell
 
     def stream(self, request: ModelRequest) -> Iterator[ModelDelta]:
@@ -125,7 +122,7 @@ class OpenAIChatModel:
 
     @contextmanager
     def _place(self, request: ModelRequest) -> Iterator[None]:
-        """In turn with all who call this server. Raises ModelUnavailable when it is too long."""
+        """Hold a place in the server's lane. Raises ModelUnavailable if that takes too long."""
         if self._lane is None:
             yield
             return
@@ -159,7 +156,7 @@ class OpenAIChatModel:
                 self._too_long(tokens_that_fit(str(translated)))
             raise translated from error
         except ModelInterrupted as error:
-            if has_hung_up():  # some servers end a stream that is cut by closing it in good order
+            if has_hung_up():  # for some servers a cut stream ends without an error
                 raise ModelInterrupted(hang_up_reason() or "") from error
             if not (wrote or patience.got_something):
                 raise self._server.unreadable("the reply is empty") from error
@@ -184,14 +181,14 @@ class OpenAIChatModel:
                     base_url=self._server.base_url,
                     api_key=self._server.api_key or "none",  # local servers need none
                     http_client=DefaultHttpxClient(event_hooks={"request": [_make_cuttable]}),
-                    # A connection of its own for each call, which can be cut without harm.
+                    # One connection for each call, which can be cut without harm to others.
                     default_headers={"Connection": "close"},
-                    max_retries=0,  # ours know which failures are worth another try
+                    max_retries=0,  # `_wait_seconds` decides what is tried again
                 )
             return self._opened
 
     def _open(self, client: "OpenAI", request: ModelRequest) -> Any:
-        """The open reply, after as many tries and concessions as it takes."""
+        """Open the reply, after as many retries and concessions as needed."""
         import openai
 
         tries = 0
@@ -216,7 +213,7 @@ class OpenAIChatModel:
                 pause(wait_seconds)
 
     def _sent(self, client: "OpenAI", body: Mapping[str, Any], request: ModelRequest) -> Any:
-        # The client would look at each key of each message: a third of all our work for a turn.
+        # The client would validate each key of each message: a third of the work for a turn.
         left = request.deadline.left
         if left <= 0:
             raise TimeoutError
@@ -231,9 +228,9 @@ class OpenAIChatModel:
     def _otherwise(
         self, client: "OpenAI", request: ModelRequest, body: Mapping[str, Any], refusal: Any
     ) -> Any:
-        """What the model wrote and its server could not read; else once more without any option.
+        """Return the model's text that its server could not read, or try without options.
 
-        The refusal stands where that does not help.
+        Raises the refusal if that does not help.
         """
         import openai
 
@@ -282,16 +279,18 @@ class OpenAIChatModel:
 class _WaitedSeconds:
     """Counts the seconds spent waiting for the server, and gives up with TimeoutError."""
 
-    between: Patience  # two pieces that say something; comments and pings do not
+    between: Patience  # between two pieces with content, not comments or pings
     whole: Patience | None
     deadline: Deadline
     got_something: bool = False
-    ended_by: Patience = field(init=False)  # the one that acts: the other changes nothing
+    ended_by: Patience = field(init=False)  # the one that ends the wait
     _idle: float = field(default=0.0, init=False)
     _total: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        self.ended_by = shorter(self.between, self.whole)  # where the connection itself gives up
+        self.ended_by = shorter(
+            self.between, self.whole
+        )  # until data comes, the connection's own timeout counts
 
     def over(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         while True:
@@ -326,7 +325,7 @@ def _timeout(seconds: float) -> Any:
 
 
 def _make_cuttable(request: Any) -> None:
-    """Have the connection of this request cut when nobody waits for its reply any more."""
+    """Let a hang-up cut the connection of this request."""
 
     def trace(step: str, values: dict[str, Any]) -> None:
         if step in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
@@ -337,23 +336,28 @@ def _make_cuttable(request: Any) -> None:
 
 
 def _cut(connected: socket.socket) -> None:
-    with suppress(OSError):  # it is closed already
-        # Not the method of a TLS socket, which the thread that reads does not survive.
+    with suppress(OSError):  # already closed
+        # Not the method of a TLS socket, which crashes the reading thread.
         socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    """What may go wrong: the client's errors, its HTTP library's while streaming, and ours."""
+    """Return the exceptions of the client, of its HTTP library while streaming, and ours."""
     import openai
 
-    transports = (sys.modules.get(name) for name in ("httpx", "httpx2"))  # which one: its version
+    transports = (
+        sys.modules.get(name) for name in ("httpx", "httpx2")
+    )  # depends on the client's version
     errors = [module.RequestError for module in transports if module is not None]
     return (openai.OpenAIError, ssl.SSLError, TimeoutError, ServerComplaint, *errors)
 
 
 def _is_final(error: BaseException) -> bool:
-    """Whether nobody listens there or nobody answers in time; a lost connection can be reopened."""
-    cause = type(error.__cause__).__name__  # of whichever HTTP library the client uses
+    """Return whether a retry is useless: nothing listens, or nothing answers in time.
+
+    After a lost connection, a new one can be opened.
+    """
+    cause = type(error.__cause__).__name__  # of either HTTP library
     return _is_timeout(error) or cause not in ("ReadError", "RemoteProtocolError", "WriteError")
 
 
@@ -362,7 +366,7 @@ def _has_not_connected(error: BaseException) -> bool:
 
 
 def shorter(patience: Patience, other: Patience | None) -> Patience:
-    """The one that ends a wait first."""
+    """Return the one that ends a wait first."""
     return patience if other is None or patience.seconds < other.seconds else other
 
 
@@ -371,7 +375,7 @@ def _is_timeout(error: BaseException) -> bool:
 
 
 def _wait_seconds(error: Any, tries: int) -> float | None:
-    """How long to wait before another try; None when another try is not worth it."""
+    """Return the seconds before another try; None if another try is useless."""
     if not hasattr(error, "status_code"):
         return None if _is_final(error) else 0.0
     if error.status_code not in _RETRIED or error.code in _FINAL_CODES:
@@ -383,7 +387,7 @@ def _wait_seconds(error: Any, tries: int) -> float | None:
 
 
 def _retry_seconds(headers: Mapping[str, str]) -> float | None:
-    """How long a server asks to wait: in milliseconds, seconds, or until a time."""
+    """Return how long a server asks to wait: in milliseconds, seconds, or until a time."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         if re.fullmatch(r"\d+(\.\d+)?", headers.get(name, "")):
             return float(headers[name]) * unit
@@ -392,7 +396,7 @@ def _retry_seconds(headers: Mapping[str, str]) -> float | None:
 
 
 def pause(seconds: float) -> None:
-    """Wait, unless nobody waits for us any more."""
+    """Wait so many seconds, or until a hang-up."""
     hung_up = threading.Event()
     on_hang_up(hung_up.set)
     hung_up.wait(seconds)

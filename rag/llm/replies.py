@@ -1,4 +1,4 @@
-"""Read a streamed chat completion: its events in, text, tool calls and usage out."""
+"""Reads a streamed chat completion: events in, text, tool calls and usage out."""
 
 import codecs
 import json
@@ -16,7 +16,7 @@ from rag.seams import ModelDelta, models
 
 @dataclass(slots=True)
 class _Call:
-    """A tool call in the making."""
+    """A tool call that is still incomplete."""
 
     id: str = ""
     name: str = ""
@@ -33,13 +33,13 @@ class _Call:
 
 @dataclass(slots=True)
 class ToolCalls:
-    """Puts tool calls together that arrive in pieces, however the server numbers them.
+    """Joins tool calls that arrive in pieces, however the server numbers them.
 
     OpenAI sends an index with each piece and the id with the first. Others send no index, the same
-    index or id for every call, the id with every piece, or whole calls at once.
+    index or id for every call, the id with every piece, or complete calls.
     """
 
-    _calls: list[_Call] = field(default_factory=list)
+    begun: list[_Call] = field(default_factory=list)
     _by_index: dict[int, _Call] = field(default_factory=dict)
 
     def add(self, piece: Mapping[str, Any]) -> None:
@@ -50,7 +50,7 @@ class ToolCalls:
         call = self._call_for(_index(piece.get("index")), _text(piece.get("id")), name)
         call.id = call.id or _text(piece.get("id"))
         if name != call.name and not call.arguments:
-            call.name += name  # some servers send it in pieces, others with each piece
+            call.name += name  # sent in pieces by some servers, with each piece by others
         call.arguments += _json_text(function.get("arguments"))
         call.beside |= {key: piece[key] for key in piece.keys() - _OF_A_CALL}
 
@@ -58,7 +58,7 @@ class ToolCalls:
         begun = self._call_of(index, call_id, name)
         call = begun or _Call()
         if begun is None:
-            self._calls.append(call)
+            self.begun.append(call)
         if index is not None:
             self._by_index[index] = call
         return call
@@ -67,21 +67,21 @@ class ToolCalls:
         if index is not None:
             call = self._by_index.get(index)
         elif call_id:
-            call = next((call for call in reversed(self._calls) if call.id == call_id), None)
+            call = next((call for call in reversed(self.begun) if call.id == call_id), None)
         else:
-            call = self._calls[-1] if self._calls and not name else None
+            call = self.begun[-1] if self.begun and not name else None
         if call is not None and name and self._is_another(call, call_id):
             return None
         return call
 
     def _is_another(self, call: _Call, call_id: str) -> bool:
-        """Whether a piece that brings a name begins a new call, though its number is taken."""
+        """Return whether a piece with a name begins a new call, though its index is in use."""
         if call_id and call.id and call_id != call.id:
             return True
         return call.is_whole()
 
     def finished(self) -> tuple[ToolCall, ...]:
-        """All calls that have a name, in order, each with an id of its own."""
+        """Return all calls that have a name, in order, each with an id of its own."""
         used: set[str] = set()
         results = []
         for number, call in enumerate(self._merged(), start=1):
@@ -93,9 +93,9 @@ class ToolCalls:
         return tuple(results)
 
     def _merged(self) -> list[_Call]:
-        """Without those that a server's last event repeats."""
+        """Return the calls without those that a server's last event repeats."""
         calls: list[_Call] = []
-        for call in self._calls:
+        for call in self.begun:
             if call.name and not (call.id and call in calls):
                 calls.append(call)
         return calls
@@ -110,16 +110,16 @@ class ArrivingReply:
     usage: Usage | None = None
     finish_reason: str | None = None
     ended: bool = False
-    thought: bool = False  # in a field or part of its own
-    thoughts: dict[str, Any] = field(default_factory=dict)  # which a server may want back
+    thought: bool = False  # reasoning came in a separate field or part
+    thoughts: dict[str, Any] = field(default_factory=dict)  # reasoning that a server may want back
     has_text: bool = False
     refusal: str = ""
-    _streams: bool = False  # a `message` beside deltas repeats them
-    _sent: str = ""  # all the text that came
-    _half: str = ""  # the first half of a character that the server split
+    _streams: bool = False  # then a `message` repeats the deltas
+    _sent: str = ""  # all the text so far
+    _half: str = ""  # first half of a surrogate pair that the server split
 
     def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[ModelDelta]:
-        """Text as it comes, then the tool calls, then the usage.
+        """Yield text as it comes, then the tool calls, then the usage.
 
         Raises:
             ModelInterrupted: the events ended before the reply did.
@@ -133,7 +133,7 @@ class ArrivingReply:
     def _take(self, event: Mapping[str, Any]) -> list[ModelDelta]:
         self.ended = bool(event.get("done"))
         self.usage = _usage(event.get("usage")) or self.usage
-        if event.get("choices") == [] and self.usage:  # the last chunk of those that count
+        if event.get("choices") == [] and self.usage:  # the last chunk of servers that report usage
             self.finish_reason = self.finish_reason or "stop"
         choice = _choice_of(event)
         if choice is None:
@@ -146,18 +146,19 @@ class ArrivingReply:
         delta = {"content": delta} if isinstance(delta, str) else delta
         self._streams = self._streams or isinstance(delta, dict)
         message = delta if self._streams else choice.get("message")
-        if message is None and isinstance(choice.get("text"), str):  # as completions had it
+        if message is None and isinstance(choice.get("text"), str):  # as in the older completions
             message = {"content": choice["text"]}
         return self._read_message(message) if isinstance(message, dict) else []
 
     def _read_message(self, message: Mapping[str, Any]) -> list[ModelDelta]:
-        for piece in _call_pieces(message):
-            self.calls.add(piece)
+        if "tool_calls" in message or "function_call" in message:
+            for piece in _call_pieces(message):
+                self.calls.add(piece)
         content = message.get("content")
-        if _is_thought(message):
+        if "extra_content" in message and _is_thought(message):
             self.thought, content = True, None
         if self.finish_reason and content == self._sent:
-            content = None  # some servers say the whole again at the end
+            content = None  # some servers repeat the whole text at the end
         self._sent += _text(content)
         self.thought = self.thought or _thinks(message, content)
         for key, empty in _RETURNED_FIELDS.items():
@@ -171,7 +172,7 @@ class ArrivingReply:
         return deltas
 
     def _whole_characters(self, text: str) -> str:
-        """Some servers send the two halves of a surrogate pair one after the other."""
+        """Join surrogate pairs, whose halves some servers send one after the other."""
         text, self._half = self._half + text, ""
         if text and "\ud800" <= text[-1] <= "\udbff":
             text, self._half = text[:-1], text[-1]
@@ -181,14 +182,14 @@ class ArrivingReply:
 
     @property
     def thinks(self) -> bool:
-        """Whether the model was seen thinking."""
+        """Whether reasoning of the model was seen."""
         return self.thought or self.spoken.thought
 
     def _last_deltas(self) -> Iterator[ModelDelta]:
         rest = self.spoken.finish()
         self.has_text = self.has_text or bool(rest)
         yield from rest
-        calls = self._whole_calls()
+        calls = self._whole_calls() if self.calls.begun or self.spoken.calls else ()
         self._check_end(calls)
         if self.finish_reason in _TOO_SHORT and not calls:
             yield ModelDelta(cut=True)
@@ -198,7 +199,7 @@ class ArrivingReply:
             yield ModelDelta(usage=self.usage)
 
     def _whole_calls(self) -> tuple[ToolCall, ...]:
-        """The protocol's own calls; those written as text only where there are none."""
+        """Return the protocol's calls; calls written as text only if there are none."""
         written = enumerate(self.spoken.calls, start=1)
         calls = self.calls.finished() or [replace(c, id=call_id(number)) for number, c in written]
         return tuple(replace(call, beside_message=self.thoughts) for call in calls)
@@ -220,9 +221,9 @@ class ArrivingReply:
 
 
 def _choice_of(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The first choice; of what others may follow nobody asked."""
+    """Return the first choice; others were not requested."""
     choices = event.get("choices")
-    if choices is None and "message" in event:  # as Ollama's own protocol has it
+    if choices is None and "message" in event:  # as in Ollama's own protocol
         reason = event.get("done_reason") or ("stop" if event.get("done") else None)
         return {"delta": event["message"], "finish_reason": reason}
     listed = choices if isinstance(choices, list) else [choices]
@@ -230,7 +231,7 @@ def _choice_of(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return next(first, None)
 
 
-# A tool's name without what some models hang on it: "functions.look:0", "look<|channel|>json".
+# A tool's name without additions of some models: "functions.look:0", "look<|channel|>json".
 _NAME = re.compile(r"^(?:functions[.:]|default_api[.:])?([\w.-]+)")
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
 _RETURNED_FIELDS: Mapping[str, Any] = {"reasoning_content": "", "reasoning_details": []}
@@ -242,12 +243,12 @@ _BROKEN = re.compile(
 
 
 def call_id(number: int) -> str:
-    """An id as every server takes it; Mistral's want nine letters and figures."""
+    """Return an id that every server accepts; Mistral's need nine letters and digits."""
     return f"call{number:05d}"
 
 
 def _call_pieces(message: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Those of tool calls, also where a single one is no list, or of the older form."""
+    """Yield the pieces of tool calls, also of one without a list, or of the older form."""
     pieces = message.get("tool_calls")
     for piece in [pieces] if isinstance(pieces, dict) else pieces or ():
         if isinstance(piece, dict):
@@ -266,14 +267,14 @@ def _thinks(message: Mapping[str, Any], content: object) -> bool:
 
 
 def _is_thought(message: Mapping[str, Any]) -> bool:
-    """Whether Google's mark beside a text says that it is one."""
+    """Return whether Google's mark beside a text says that it is reasoning."""
     beside = message.get("extra_content")
     google = beside.get("google") if isinstance(beside, Mapping) else None
     return isinstance(google, Mapping) and google.get("thought") is True
 
 
 def _text(value: object) -> str:
-    """A text of the reply; some servers send content as parts, thoughts among them."""
+    """Return the text of a content, which some servers send as parts, with reasoning among them."""
     if isinstance(value, list):
         return "".join(_text(part) for part in value)
     if isinstance(value, dict):
@@ -308,25 +309,28 @@ def _count(value: object) -> int:
     return max(0, value) if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-UNSEEN_SHARE = 16  # characters of thinking, blanks and arguments for each token of an answer
+UNSEEN_SHARE = 16  # characters of reasoning, blanks and arguments for each token of an answer
 
 
 @dataclass(slots=True)
 class BoundedReply:
-    """Watches the events of one reply."""
+    """Limits the length and silence of one reply."""
 
     max_tokens: int
     deadline: models.Deadline = field(default_factory=models.Deadline)
-    _heard: float = field(default_factory=time.monotonic)  # when the last character came
+    _heard: float = field(default_factory=time.monotonic)  # time of the last character
     _characters: int = 0
     _answer_characters: int = 0
 
     def note(self, text: str) -> None:
-        """This much of it was of an answer."""
+        """Count this text as part of the answer."""
         self._answer_characters += len(text.strip())
 
     def checked(self, events: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-        """The same events. Raises ModelInterrupted once no answer can be expected any more."""
+        """Yield the same events.
+
+        Raises ModelInterrupted once no answer can be expected any more.
+        """
         for event in events:
             yield event
             now, came = time.monotonic(), _characters_in(event.get("choices"))
@@ -350,7 +354,7 @@ class BoundedReply:
 
 
 def _characters_in(any_: Any) -> int:
-    """Characters of all texts but names and ids, in any depth that servers use."""
+    """Count the characters of all texts but names and ids, at any depth."""
     if isinstance(any_, str):
         return len(any_)
     if isinstance(any_, Mapping):
@@ -361,10 +365,10 @@ def _characters_in(any_: Any) -> int:
 
 DONE = "[DONE]"
 MOST_STRAY_LINES = 10_000
-_LINE_END = re.compile(r"\r\n|\n|\r(?=[^\n])")  # one that ends a piece may be half of an end
-_ERROR = re.compile(r"errors?\b|detail$|status_msg$|errmsg$")  # the names under which one is told
+_LINE_END = re.compile(r"\r\n|\n|\r(?=[^\n])")  # a \r at the end of a piece may be half of \r\n
+_ERROR = re.compile(r"errors?\b|detail$|status_msg$|errmsg$")  # names of fields with an error
 _PING = re.compile(r'"?[:\s]*(?:ping|pong|keep-?alive|heartbeat)"?', re.IGNORECASE)
-LONGEST_LINE = 8_000_000  # characters; a server that never ends its line must not fill the memory
+LONGEST_LINE = 8_000_000  # characters; an endless line must not fill the memory
 
 
 class ServerComplaint(Exception):
@@ -372,12 +376,12 @@ class ServerComplaint(Exception):
 
 
 def read_events(pieces: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
-    """The JSON objects of a reply, and `{"done": true}` for its end mark.
+    """Yield the JSON objects of a reply, and `{"done": true}` for its end mark.
 
     A server that ignores `stream` and sends the whole completion at once gives one object.
 
     Raises:
-        UnreadableReply: what came is not JSON.
+        UnreadableReply: the data is not JSON.
         ServerComplaint: the reply holds an error instead of an answer.
     """
     reading = _ReplyLines()
@@ -389,11 +393,11 @@ def read_events(pieces: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
 
 
 class _ReplyLines:
-    """The lines of a reply, as far as they were read."""
+    """The lines of a reply read so far."""
 
     def __init__(self) -> None:
-        self.begun = ""  # data of an event that goes on in the next line
-        self._stray: list[str] = []  # not of server-sent events: a whole JSON reply, or a page
+        self.begun = ""  # data of an event that continues in the next line
+        self._stray: list[str] = []  # lines outside events: a whole JSON reply, or a page
         self._is_error = self._has_data = False
 
     def take(self, line: str) -> Iterator[Mapping[str, Any]]:
@@ -421,7 +425,7 @@ class _ReplyLines:
             yield from _objects_of(data, is_error=self._is_error)
 
     def rest(self) -> Iterator[Mapping[str, Any]]:
-        """Once nothing more comes."""
+        """Yield the events that are left when the reply has ended."""
         yield from self._end()
         text = "\n".join(self._stray).strip()
         lines = text.splitlines()
@@ -432,7 +436,7 @@ class _ReplyLines:
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[tuple[str, bool]]:
-    """Lines, each with whether its end was seen."""
+    """Yield the lines, each with whether its end was seen."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
     pending = ""
     for piece in pieces:
@@ -446,7 +450,7 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[tuple[str, bool]]:
 
 
 def _is_whole(data: str) -> bool:
-    """Whether an event's data ends here; the specification lets it go on in further lines."""
+    """Return whether an event's data is complete; it may continue in further lines."""
     if data == DONE or not data.startswith(("{", "[")):
         return True
     if not data.endswith(("}", "]")):
@@ -459,7 +463,7 @@ def _is_whole(data: str) -> bool:
 
 
 def _objects_of(event: str, *, is_error: bool = False) -> Iterator[Mapping[str, Any]]:
-    """One, or a list of them, or nothing worth a word."""
+    """Yield the objects of an event: one, a list of them, or none."""
     if event.strip('"').upper() == DONE:
         yield {"done": True}
         return
@@ -484,14 +488,17 @@ def _checked(values: dict[str, Any], *, is_error: bool) -> Mapping[str, Any]:
 
 
 def _complaint_of(values: Mapping[str, Any]) -> Any:
-    """The error that an object holds, or is: where nothing is said, whatever is called so."""
+    """Return the error in an object, or the object if it is one.
+
+    Without choices, any field with the name of an error counts.
+    """
     choices = values.get("choices")
     if choices and isinstance(choices, list) and isinstance(choices[0], dict):
         return values.get("error") or choices[0].get("error")
     if values.get("object") == "error" or values.get("type") == "error":
         return values.get("error") or values.get("message") or values
     beside = [value for value in values.values() if isinstance(value, dict)]
-    beside = [object_ for object_ in beside if object_.get("status_code") != 0]  # that is well
+    beside = [object_ for object_ in beside if object_.get("status_code") != 0]  # 0 is no error
     named = (
         value
         for object_ in (values, *beside)

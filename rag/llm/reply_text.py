@@ -1,16 +1,16 @@
-"""What a model writes, read as it arrives: its thoughts, calls that it spells out, its answer.
+"""Reads the text of a model as it arrives: its reasoning, written calls, and answer.
 
-A reply arrives in deltas, however they are cut: what is read never depends on where. In code
-nothing is special, so an answer may quote any of this.
+A reply arrives in pieces of any size, and the result never depends on where it is cut. In code
+nothing is special, so an answer may quote any mark.
 
-Families of models spell them in their own ways, so they are known by their words: what thinks, what
-calls, what answers, what ends a turn.
+Families of models write their marks in different ways, so marks are recognised by their words: for
+reasoning, calls, answers and the end of a turn.
 
-Servers render messages with a chat template and read the tokens that separate its roles wherever
-they stand, in the middle of a document as well: `<|im_start|>system` there would speak as us.
+Servers render messages with a chat template and interpret the tokens that separate its roles
+anywhere, even within a document: `<|im_start|>system` there would be read as the system's.
 
-Models are trained on many forms, so a call is known by what all have in common: the name of a tool
-that was offered, and behind it its arguments, as JSON, as elements, or as a call in Python.
+Models are trained on many forms, so a call is recognised by what all have in common: the name of an
+offered tool, and then its arguments, as JSON, as elements, or as a call in Python.
 """
 
 import ast
@@ -19,7 +19,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from rag.language.lazy_patterns import regex
@@ -27,7 +27,7 @@ from rag.records import ToolCall
 from rag.seams import ModelDelta
 
 FENCES = frozenset({"", "json", "tool_call", "tool_calls", "tool_code", "tool", "python", "xml"})
-UNREADABLE = "unreadable_call"  # no tool has this name: the model is told which there are
+UNREADABLE = "unreadable_call"  # no tool has this name: the refusal lists the tools
 
 _NAMES = ("name", "tool", "tool_name", "function", "function_name", "action")
 _ARGUMENTS = (
@@ -41,7 +41,7 @@ WrittenCalls = list[tuple[str, str]]
 
 
 def end_of(mark: str, body: str) -> "regex.Match[str] | None":
-    """Where a call that a mark began ends: at its other half, or with the turn."""
+    """Find the end of a call that a mark began: its closing mark, or the end of the turn."""
     name = regex.search(
         r"(?:[\w]+:)?([\w▁]+)", regex.sub(r"｜DSML｜|open\|>|:[0-9a-f]{4,20}(?=>)", "", mark)
     )
@@ -55,9 +55,9 @@ def end_of(mark: str, body: str) -> "regex.Match[str] | None":
 
 
 def calls_of(mark: str, body: str, names: Collection[str]) -> list[ToolCall]:
-    """The calls behind a mark. What cannot be read becomes a call that is refused with a reason.
+    """Return the calls behind a mark. An unreadable one becomes a call that is refused.
 
-    Where no tool was offered there is none.
+    Returns none if no tool was offered.
     """
     if not names:
         return []
@@ -76,7 +76,7 @@ def _as_tool_calls(written: Iterable[tuple[str, str]]) -> list[ToolCall]:
 
 
 def calls_in(text: str, names: Collection[str]) -> list[ToolCall]:
-    """The calls that a whole text consists of, whichever way they are written."""
+    """Return the calls that a whole text consists of, in any form."""
     text = _plain_marks(text)
     results = [call for call in _from_json(text) if call[0] in names]
     named = regex.split(f"({_any_of(names)})", "" if results else text)
@@ -92,7 +92,7 @@ def _any_of(names: Collection[str]) -> str:
 
 
 def _plain_marks(text: str) -> str:
-    """Elements without what models hang on their names; quotation marks for their tokens."""
+    """Return the text with plain names of elements, and quotation marks for their tokens."""
     text = regex.sub(r"<\|(?:open|(?P<closes>close))\|>([^<]*)<\|sep\|>", _element, text)
     text = regex.sub(r"(</?\w+):[0-9a-f]{4,20}(?=>)", r"\1", text)
     text = regex.sub(r"(</?)(?:\w{1,20}:|[|｜]\w{1,20}[|｜]|[a-z]+_(?=arg_))(?=\w)", r"\1", text)
@@ -110,17 +110,17 @@ _PAIRS = regex.compile(
     r"|<(?P<key>\w+)>\s*(?P<value>[^<]*?)\s*</\g<key>>",
     regex.DOTALL,
 )
-_AT_ONCE = regex.compile(r"[^{}()]{0,80}\(?(?=\{)")
+_CALL_AHEAD = regex.compile(r"[^{}()]{0,80}\(?(?=\{)")
 
 
 def _values_behind(text: str) -> dict[str, Any] | None:
-    """The arguments behind the name of a tool; None where it was only spoken of."""
+    """Return the arguments behind a tool's name; None if the name was only mentioned."""
     pairs = {match["key"]: _value(match["value"]) for match in _PAIRS.finditer(text)}
     if pairs and not pairs.keys() <= {*_ARGUMENTS}:
         return pairs
     if text.removeprefix(".call").startswith("("):
         return _of_python(text.removeprefix(".call"))
-    begins = _AT_ONCE.match(text)
+    begins = _CALL_AHEAD.match(text)
     if begins is not None:
         value = _decode(text[begins.end() :])[1]
         return value if isinstance(value, dict) else None
@@ -128,7 +128,7 @@ def _values_behind(text: str) -> dict[str, Any] | None:
 
 
 def _value(text: str) -> Any:
-    """Numbers and truth values as such; any other text as it is."""
+    """Return numbers and booleans as such; any other text unchanged."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -137,7 +137,7 @@ def _value(text: str) -> Any:
 
 
 def _of_python(text: str) -> dict[str, Any] | None:
-    """What stands in the brackets that a text begins with."""
+    """Return the arguments in the brackets that a text begins with."""
     for end in (match.end() for match in regex.finditer(r"\)", text[:4000])):
         with suppress(SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
             call = ast.parse(f"f{text[:end]}", mode="eval").body
@@ -169,7 +169,7 @@ def _from_json(text: str) -> WrittenCalls:
 
 
 def calls_in_value(value: Any) -> WrittenCalls:
-    """The calls that a JSON value is."""
+    """Return the calls in a JSON value."""
     if isinstance(value, list):
         return [call for item in value for call in calls_in_value(item)]
     if not isinstance(value, Mapping):
@@ -196,9 +196,9 @@ def _arguments_of(value: Mapping[str, Any]) -> str:
 
 
 def arguments_in(text: str) -> str:
-    """The arguments of a call as one JSON object, where they can be read as one.
+    """Return the arguments of a call as one JSON object, if they can be read as one.
 
-    A text in them that breaks off is not made up for.
+    An incomplete text in them is not completed.
     """
     try:
         value = json.loads(text)
@@ -210,7 +210,7 @@ def arguments_in(text: str) -> str:
         return text
     arguments: Any = None
     rest = text[text.find("{") :] if "{" in text else ""
-    while rest.startswith("{"):  # an empty object may come before the one that is meant
+    while rest.startswith("{"):  # an empty object may precede the arguments
         length, value = _decode(rest)
         arguments = value if isinstance(value, dict) and (value or arguments is None) else arguments
         rest = rest[length:].lstrip() if length else ""
@@ -218,7 +218,7 @@ def arguments_in(text: str) -> str:
 
 
 def _decode(text: str) -> tuple[int, Any]:
-    """The JSON value that a text begins with and its length; usual mistakes are forgiven."""
+    """Return length and value of the JSON that a text begins with; repairs usual mistakes."""
     whole = whole_json(text)
     if whole is not None:
         return whole
@@ -236,7 +236,7 @@ def _decode(text: str) -> tuple[int, Any]:
 
 
 def whole_json(text: str) -> tuple[int, Any] | None:
-    """The length and value of the JSON that a text begins with, if all of it is there."""
+    """Return length and value of the JSON that a text begins with, if it is complete."""
     try:
         value, length = json.JSONDecoder(strict=False).raw_decode(text)
     except (ValueError, RecursionError):
@@ -249,7 +249,7 @@ def whole_json(text: str) -> tuple[int, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class LineCall:
-    """What stands at the beginning of a line: calls, or something that may yet become some."""
+    """A call at the beginning of a line, or what may still become one."""
 
     waits: bool = False
     length: int = 0
@@ -259,20 +259,25 @@ class LineCall:
 _ANY = regex.compile(r"\{\s*\"name\":\s*\"\w+\",\s*\"(?:arguments|parameters)\":\s*\{")
 
 
+@lru_cache(100)
+def _beginning_of_calls(names: tuple[str, ...]) -> "regex.Pattern[str]":
+    named = "|".join(map(regex.escape, names)) or r"(?!)"
+    return regex.compile(
+        r"(?P<json>\{\s*[\"']|\[\s*\{\s*[\"']|functools\s*\[)"
+        r"|(?:\[|>>>|<function=|(?:commentary )?(?:to=)?functions\.)?"
+        rf"(?P<name>{named})(?:\(|(?:[ ]json|=)?\s?\{{|(?P<alone>[ ]*\n))"
+    )
+
+
 class LineCalls:
-    """Sees calls without any mark around them: JSON, and a list of calls in Python."""
+    """Recognises calls without any mark: JSON, and a list of calls in Python."""
 
     def __init__(self, names: Collection[str]) -> None:
         self._names = names
-        named = "|".join(map(regex.escape, sorted(names))) or r"(?!)"
-        self._begins = regex.compile(
-            r"(?P<json>\{\s*[\"']|\[\s*\{\s*[\"']|functools\s*\[)"
-            r"|(?:\[|>>>|<function=|(?:commentary )?(?:to=)?functions\.)?"
-            rf"(?P<name>{named})(?:\(|(?:[ ]json|=)?\s?\{{|(?P<alone>[ ]*\n))"
-        )
+        self._begins = _beginning_of_calls(tuple(sorted(names)))
 
     def read(self, text: str, *, final: bool) -> LineCall | None:
-        """None for what is no call."""
+        """Return the call; None if there is none."""
         match = self._begins.match(text, partial=not final)
         if match is None:
             return None
@@ -290,7 +295,7 @@ class LineCalls:
 
     @staticmethod
     def _paragraph(text: str, opening: "regex.Match[str]") -> int:
-        """Where it ends: with its bracket at the end of a line, or before an empty line."""
+        """Return where it ends: at a bracket at the end of a line, or before an empty line."""
         end = regex.search(r"\)\n|\n\n" if opening[0].endswith("(") else r"\n\n", text)
         return end.start() + 1 if end else 0
 
@@ -301,13 +306,13 @@ def _json_length(text: str) -> int:
     return start + whole[0] if whole else 0
 
 
-_T = (  # words for thoughts
+_T = (  # words for reasoning
     r"(?:(?:\w{1,20}:)?(?:think(?:ing|_?fast|_?on|_?off)?|thoughts?|thought_process|thinking_process"
     r"|reason(?:ing(?:_\w{1,10})?)?|rationale|chain_of_thought|ant_?thinking|reflection|deliberation|scratch_?pad|planning|cot|analysis"
     r"|(?:inner|internal)_(?:monologue|thoughts?)))"
 )
 _A = r"(?:(?:final_?)?(?:answer|response|output|reply|result|solution)|final)"  # for the answer
-_C = r"\w{0,20}(?:tool|function)\w{0,20}"  # for calls
+_C = r"\w{0,20}(?:tool|function)\w{0,20}"  # words for calls
 _LT, _GT, _BAR = r"(?:<|&lt;|<\|open\|>)", r"(?:>|&gt;|<\|sep\|>)", r"[|｜]"
 _CLOSE_LT = r"(?:</|&lt;/|<\|close\|>)"
 _B, _E = r"(?:begin|start)", r"end"
@@ -340,9 +345,9 @@ _ENDS = (
     rf"|assistant_end|role_end|END_\w{{1,20}}){_BAR}>"
     r"|\[\|end\w{0,12}\|\]|</s>|<end_of_\w{1,12}>|<turn\|>|<eo[sdt]>|<sep>|\[EOS\]|<extra_id_\d{1,3}>"
 )
-_HEAD = (  # of a message; without a role it is the model's own
+_HEAD = (  # the head of a message; without a role it is the model's own
     r"(?:<\|(?:im_start|begin|start_header_id|header_start|start_of_role|turn)\|?>|<start_of_turn>"
-    r"|<\|start\|>(?!assistant\s(?:to=|(?:to?)?$)))"  # who is called may yet follow
+    r"|<\|start\|>(?!assistant\s(?:to=|(?:to?)?$)))"  # the tool's name may still follow
     r"(?P<role>\w{0,12})"
 )
 _OTHER = r"<\|(?:user|system|USER_TOKEN)\|>|<｜User｜>|\[INST\]|\[\|(?:user|system)\|\]"
@@ -364,15 +369,15 @@ def _control_tokens(not_alone: str, half: str) -> "regex.Pattern[str]":
 
 
 TOKENS = _control_tokens(_NOT_ALONE, "")
-TOKENS_AT_END = _control_tokens("", r"|<[|｜][\w▁]{0,30}$")  # also one that was cut
+TOKENS_AT_END = _control_tokens("", r"|<[|｜][\w▁]{0,30}$")  # also an incomplete one
 _KINDS = ("channel", "call", "opens", "closes", "bytes", "ends", "other", "head", "control")
 CLOSE = regex.compile(rf"(?i:{_CLOSES}|</details>|<\|end\|>)")
-# Some models call in the middle of a thought, and never end it.
+# Some models call within their reasoning, and never close it.
 CLOSE_OR_CALL = regex.compile(rf"{CLOSE.pattern}|(?P<stays><tool_call>(?=\s*[{{<]))")
 THOUGHT_NAME = regex.compile(_T)
 
-# Harmony's channels whose marks a server has stripped: how thoughts begin, and where they end.
-# Text that begins so is held back to see which it is.
+# Harmony's channels without their marks, which a server removed: how reasoning begins and ends.
+# Text that begins so is held back until it is clear which it is.
 STRIPPED_THOUGHT = regex.compile(
     r"(?:assistant)?(?:analysis|commentary)\s{0,2}(?=[\p{Lu}\"'“(0-9])"
 )
@@ -385,7 +390,7 @@ LEADING = regex.compile(
     r"|(?:GPT4 Correct )?(?:Assistant|ASSISTANT): |\*\*Assistant:\*\* "
     r"|### (?:Response|Assistant|Answer):?[ \n]"
 )
-# Another turn of the conversation, which the model goes on to make up.
+# Another turn of the conversation, which the model invents.
 NEXT_TURN = regex.compile(
     r"#{2,4} ?(?:Instruction|Human|User)(?::|[ ]*(?:\n|$))|(?:Human|User): [^\n]{1,300}\?(?:\n|$)"
 )
@@ -399,12 +404,12 @@ _WORD_BEFORE = regex.compile(r"(?:[\w,:;)] |[\"'“‘«(])$")
 
 @cache
 def after_turn() -> "regex.Pattern[str]":
-    """Where a Harmony channel ends; the mark of the next one is left to be read."""
+    """Match the end of a Harmony channel; the mark of the next channel is not consumed."""
     return regex.compile(r"<\|(?:end|return|call)\|>|(?P<stays><\|channel\|>)")
 
 
 def kind_of(token: "regex.Match[str]") -> str:
-    """Which group of `TOKENS` matched."""
+    """Return which group of `TOKENS` matched."""
     kind = next(kind for kind in _KINDS if token[kind] is not None)
     if kind == "head" and token["role"] not in ("", "assistant", "model"):
         return "other"
@@ -412,13 +417,13 @@ def kind_of(token: "regex.Match[str]") -> str:
 
 
 def is_mention(before: str, following: str) -> bool:
-    """Whether a sentence speaks of a mark: words go on behind it as they came before it."""
+    """Return whether a sentence mentions a mark: words stand before and behind it."""
     if not _WORD_BEFORE.search(before):
         return False
     return following in set("\"'”’».,;:)") or following == " "
 
 
-# The shapes that tokenizers give their own tokens, then those that are known by name only.
+# The usual shapes of tokenizers' special tokens, then tokens known only by name.
 _ROLE_TOKEN = re.compile(
     r"<(?P<shape>[|｜][^<>\s]{1,60}|[^<>\s]{1,60}[|｜])>"
     r"|<(?P<name>/?(?:s|bos|eos|pad|unk|think|tools?|tool_calls?|tool_response|start_of_turn"
@@ -430,7 +435,7 @@ _ROLE_TOKEN = re.compile(
 
 
 def without_role_tokens(text: str) -> str:
-    """The text with each such token in parentheses: `[INST]` becomes `(INST)`; never longer."""
+    """Put each such token in parentheses: `[INST]` becomes `(INST)`; never longer."""
     return _ROLE_TOKEN.sub(lambda match: f"({match[match.lastgroup or 0]})", text)
 
 
@@ -443,35 +448,35 @@ DISCARD = ModelDelta(discard=True)
 
 
 class ReplyParser:
-    """One reply: text in, deltas of the answer out; tool calls written as text are kept apart.
+    """Turns the text of one reply into deltas of the answer, and separates written calls.
 
-    `tools` are the names that may be called. `holds` says that this model's thoughts come without
-    their opening mark, so that nothing may be shown before their end.
+    `tools` are the names that may be called. With `holds`, this model's reasoning has no opening
+    mark, so nothing may be shown before its end.
     """
 
     def __init__(self, tools: Collection[str] = (), *, holds: bool = False) -> None:
         self.calls: list[ToolCall] = []
-        self.thought_unopened = False  # thoughts were closed that nothing had opened
+        self.thought_unopened = False  # reasoning was closed that was never opened
         self.thought = False
         self._line_calls = LineCalls(tools)
         self._tools = tools
         self._buffer = ""
         self._final = False
-        self._blank = ""  # white space that waits for a word
-        self._text_tail = ""  # the end of what was let out, for its neighbours
+        self._blank = ""  # white space that is held until a word follows
+        self._text_tail = ""  # the end of the text so far, as context
         self._out: list[ModelDelta] = []
-        self._orphan = False  # thoughts were let out as text, if more text follows
+        self._orphan = False  # reasoning was shown as text, if more text follows
         self._wrapped = False
         self._close: regex.Pattern[str] | None = CLOSE if holds else None
         self._state = self._hold if holds else self._start
 
     def feed(self, text: str) -> list[ModelDelta]:
-        """What is certain by now."""
+        """Return the deltas that are certain by now."""
         self._buffer += text.translate(_UNWANTED)
         return self._advance()
 
     def finish(self) -> list[ModelDelta]:
-        """What was held back; an unfinished thought is dropped."""
+        """Return what was held back; unfinished reasoning is dropped."""
         self._final = True
         return self._advance()
 
@@ -484,7 +489,7 @@ class ReplyParser:
     # ── Where a reply begins ─────────────────────────────────────────────────────────────────
 
     def _start(self) -> bool:
-        """Blanks go; some first words tell that thoughts come whose opening mark was swallowed."""
+        """Skip blanks; some first words show that reasoning follows without its opening mark."""
         self._buffer = self._buffer.lstrip().lstrip("\u200b\u2060")
         if self.thought:
             self._state = self._text
@@ -502,7 +507,7 @@ class ReplyParser:
         return True
 
     def _hold(self) -> bool:
-        """Until the thoughts end; if they never do, it was text."""
+        """Hold the text until the reasoning ends; if it never does, it was the answer."""
         assert self._close is not None
         match = self._close.search(self._buffer)
         if match is not None and self._buffer[match.end() :].strip():
@@ -523,7 +528,7 @@ class ReplyParser:
                 return waits
         plain = _PLAIN.match(self._buffer)
         if plain is not None:
-            # A line is read from its start, so that a name that is called can be seen there.
+            # A line is read from its start, where a call is recognised.
             return self._say(plain.end())
         if self._buffer[0] == "`":
             return self._inline_code()
@@ -533,7 +538,7 @@ class ReplyParser:
         return "\n" in self._blank or not self._text_tail
 
     def _at_line_start(self) -> bool | None:
-        """Fences and calls; None if it is neither."""
+        """Read a fence or a call; None if it is neither."""
         fence = (_FENCE_AT_END if self._final else _FENCE).match(
             self._buffer, partial=not self._final
         )
@@ -561,7 +566,7 @@ class ReplyParser:
         return True
 
     def _say(self, length: int) -> bool:
-        """Let the next characters out; white space waits for what follows it."""
+        """Emit the next characters; white space waits for what follows it."""
         text, self._buffer = self._buffer[:length], self._buffer[length:]
         shown = text.rstrip()
         if not shown:
@@ -586,7 +591,7 @@ class ReplyParser:
         closed = regex.search(rf"(?<!`)`{{{ticks}}}(?!`)", seen[ticks:])
         ended = self._final or len(seen) < len(self._buffer)
         if (closed is None or ticks + closed.end() == len(line)) and not ended:
-            return False  # the run of backticks may go on
+            return False  # the run of backticks may continue
         return self._say(ticks + closed.end() if closed else ticks)
 
     def _fence(self, opening: "regex.Match[str]") -> bool:
@@ -616,7 +621,7 @@ class ReplyParser:
         return self._say(end.end())
 
     def _code_so_far(self, closing: "regex.Pattern[str]") -> bool:
-        """Whole lines of code as they come."""
+        """Emit complete lines of code as they come."""
         last = self._buffer.rfind("\n")
         self._say(last)
         self._closing = closing
@@ -624,7 +629,7 @@ class ReplyParser:
         return True
 
     def _in_fence(self) -> bool:
-        """The buffer begins with the line break before the next line of code."""
+        """Read code; the buffer begins with the line break before the next line."""
         end = self._closing.match(self._buffer, partial=not self._final)
         if end is not None and end.partial:
             return False
@@ -637,7 +642,7 @@ class ReplyParser:
         return self._say(following if following > 0 else len(self._buffer))
 
     def _perhaps_wrapped(self, opening: "regex.Match[str]", end: "regex.Match[str] | None") -> bool:
-        """A fence around the whole answer is known by its citations, and by nothing after it."""
+        """Remove a fence around the whole answer, which has citations and nothing after it."""
         if end is None and not self._final:
             return False
         inside = self._buffer[opening.end() : end.start() if end else None]
@@ -713,13 +718,13 @@ class ReplyParser:
         if match is None or (match.end() == len(self._buffer) and not self._final):
             self._buffer = self._buffer[-TAIL:] if not self._final else ""
             return False
-        is_next = match.groupdict().get("stays")  # the next channel's own mark is read as such
+        is_next = match.groupdict().get("stays")  # the mark of the next channel is read again
         self._buffer = self._buffer[match.start() if is_next else match.end() :]
         self._state = self._text if self._text_tail else self._start
         return True
 
     def _after(self) -> bool:
-        """Past the end of the answer: only another part of it counts."""
+        """Skip text after the end of the answer, except another part of it."""
         match = _GOES_ON.search(self._buffer)
         if match is None:
             self._buffer = self._buffer[-TAIL:] if not self._final else ""

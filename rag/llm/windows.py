@@ -1,4 +1,4 @@
-"""How many tokens a model takes, and how they are shared between what it reads and writes."""
+"""How many tokens a model takes, and how they are shared between prompt and reply."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from tiktoken import Encoding
 
 DEFAULT_WINDOW = 8000
-OLLAMA_WINDOW = 4096  # of a model that is not loaded yet and was given no `num_ctx`
-SHRINKING = 0.75  # of a window that was too large, where nobody says what fits
-FLOOR = 1_024  # of what is guessed: rules, a question and one source
-_BELIEVED_SECONDS = 300.0  # what a refusal said: servers are started anew, or are mistaken
+OLLAMA_WINDOW = 4096  # of a model without `num_ctx` that is not loaded yet
+SHRINKING = 0.75  # factor for a window that was too large, if the server names none
+FLOOR = 1_024  # least guessed window: rules, a question and one source
+_BELIEVED_SECONDS = 300.0  # the window in a refusal: servers are restarted, or wrong
 _SMALLEST_WINDOW, _LARGEST_WINDOW = 256, 100_000_000  # anything else is a server's mistake
-_ASK_AGAIN_SECONDS = 60.0  # after a server that was absent
+_ASK_AGAIN_SECONDS = 60.0  # after a server did not answer
 
-# In this order: what a running server was started with says more than what the model could do.
+# In this order: the running server's window, before what the model could take.
 _WINDOW_KEYS = ("n_ctx", "max_model_len", "context_length", "max_context_length", "context_window")
-_TRAINED_KEYS = ("n_ctx_train",)  # what the model could take, if it were started so
-_ANSWER_KEYS = ("max_completion_tokens", "max_output_tokens")  # what is published of a reply
+_TRAINED_KEYS = ("n_ctx_train",)  # what the model could take at most
+_ANSWER_KEYS = ("max_completion_tokens", "max_output_tokens")  # published limits of a reply
 _LOADED_KEYS = ("loaded_context_length", "context_length")
 _BESIDE = (("/props", ("n_ctx",)), ("/api/v0/models", _LOADED_KEYS), ("/api/ps", _LOADED_KEYS))
 
 
 @dataclass(frozen=True, slots=True)
 class TokenBudget:
-    """How a window is shared, after a reserve for overhead: so much may be read, the rest written.
+    """How a window is shared: after a reserve, a share may be read, the rest written.
 
     An answer may be as long as its share, unless a limit is set.
     """
@@ -52,17 +52,17 @@ class TokenBudget:
     window: int
     input_share: float = 0.6
     reserved: int = 150
-    answer_tokens: int | None = None  # at most; None: its whole share
-    tools: int = 0  # of the reserve, for their description
+    answer_tokens: int | None = None  # limit; None: the whole share
+    tools: int = 0  # part of the reserve, for the descriptions of tools
 
     @property
     def input_tokens(self) -> int:
-        """What all messages together may have."""
+        """The tokens that all messages together may have."""
         return int(self._usable * self.input_share + 1e-6)
 
     @property
     def max_tokens(self) -> int:
-        """What the reply may have."""
+        """The tokens that the reply may have."""
         share = self._usable - self.input_tokens
         return max(1, share if self.answer_tokens is None else min(self.answer_tokens, share))
 
@@ -72,11 +72,11 @@ class TokenBudget:
 
 
 class ModelWindow:
-    """The window of one model at one server, found out once and remembered.
+    """The window of one model at one server, asked once and remembered.
 
-    The server's own word counts first, then what is published about the provider's models, then
-    8000; the setting is a cap on each, and stands alone where nobody knows. An absent server is no
-    error: it is asked again a minute later, and so is one that has not loaded its model yet.
+    The server's own value counts first, then the published one of the provider's model, then 8000;
+    the setting limits each, and is used alone if none is known. A server that does not answer is no
+    error: it is asked again a minute later, as is one that has not loaded its model yet.
     """
 
     def __init__(
@@ -94,40 +94,43 @@ class ModelWindow:
         self._configured = configured
         self._clock = clock
         self._server_tokens: int | None = None
-        self._is_sure = False  # what a model could take says little of how it was started
+        self._is_sure = False  # False: only the model's maximum is known, not the server's window
         self._answer_limit: int | None = None
         self._refused: int | None = None
-        self._is_guess = False  # the refusal did not say what fits
+        self._is_guess = False  # the refusal named no window
         self._refused_at = 0.0
         self._last_request: float | None = None
         self._asking = threading.Lock()
 
     def tokens(self, *, guesses: bool = True) -> int:
-        """Never raises; at worst 8000. What a refusal lets guess counts, or only what it said."""
+        """Return the window; never raises, at worst 8000.
+
+        With `guesses`, refusals' guesses count.
+        """
         with self._asking:
             if not self._is_sure and self._may_ask():
                 self._last_request = self._clock()
                 self._server_tokens = self._ask_server()
-        window = self._server_tokens or self._without_server() or self._configured or DEFAULT_WINDOW
+        window = self._server_tokens or self._without_server or self._configured or DEFAULT_WINDOW
         if self._clock() - self._refused_at >= _BELIEVED_SECONDS:
             self._refused = None
         refused = self._refused if guesses or not self._is_guess else None
         return min(cap for cap in (window, self._configured, refused) if cap is not None)
 
     def published_tokens(self) -> int:
-        """As `tokens`, without what was guessed."""
+        """Return `tokens` without guesses."""
         return self.tokens(guesses=False)
 
     def answer_limit(self) -> int | None:
-        """What the server publishes that a reply of the model may have, if it does."""
+        """Return the limit of a reply that the server publishes, or None."""
         self.tokens()
         return self._answer_limit
 
     def was_too_small(self, fits: int | None) -> None:
-        """The server refused messages as too long; perhaps it said what fits.
+        """Note that the server refused messages as too long, perhaps with the window that fits.
 
-        That is believed for some minutes, and what is guessed has a floor: a server that always
-        refuses would leave no room at all.
+        That holds for some minutes, and a guess has a floor: a server that always refuses would
+        leave no room at all.
         """
         now = self.tokens()
         guessed = max(int(now * SHRINKING), min(now, FLOOR))
@@ -141,7 +144,7 @@ class ModelWindow:
         )
 
     def _ask_server(self) -> int | None:
-        """What it was started with, wherever it says so; else what the model could take."""
+        """Return the window the server was started with; else what the model could take."""
         import openai
 
         client = openai.OpenAI(
@@ -157,12 +160,12 @@ class ModelWindow:
                 return None
             window = listed_window(listing, self._model)
             self._answer_limit = listed_window(listing, self._model, keys=_ANSWER_KEYS)
-            self._is_sure = window is not None or self._published() is not None
+            self._is_sure = window is not None or self._published is not None
             could = listed_window(listing, self._model, keys=_TRAINED_KEYS)
             return window if self._is_sure else self._ask_beside(client) or could
 
     def _ask_beside(self, client: "OpenAI") -> int | None:
-        """What llama.cpp, LM Studio and Ollama tell beside the protocol."""
+        """Return the window from llama.cpp's, LM Studio's and Ollama's own endpoints."""
         import openai
 
         root = client.with_options(base_url=self._base_url.rstrip("/").removesuffix("/v1"))
@@ -178,16 +181,18 @@ class ModelWindow:
             return _window_of_ollama(root.post("/api/show", body=named, cast_to=object))
         return None
 
+    @cached_property
     def _published(self) -> int | None:
         return published_window(self._model, base_url=self._base_url)
 
+    @cached_property
     def _without_server(self) -> int | None:
-        """Published windows hold for the provider's own address only.
+        """The published window, which holds only for the provider's own address.
 
-        A local server of the same model is often started with a much smaller window, and to be
-        told "context too long" is worse than to summarise a little early.
+        A local server of the same model is often started with a much smaller window, and the error
+        "context too long" is worse than summarising a little early.
         """
-        published = self._published()
+        published = self._published
         if published is None and self._configured is None and not _is_local(self._base_url):
             published = published_window(self._model)
         return published
@@ -196,9 +201,9 @@ class ModelWindow:
 def listed_window(
     listing: object, model: str, *, keys: Sequence[str] = _WINDOW_KEYS, is_named: bool = False
 ) -> int | None:
-    """The window of a model in what a server tells of its models, as JSON or as its text.
+    """Return the window of a model in a server's listing, as JSON or as its text.
 
-    A server of one model often calls it by its file's name, unless rows are sure to be named.
+    A server of one model often lists it under its file's name, unless `is_named`.
     """
     if isinstance(listing, str):
         try:
@@ -222,9 +227,9 @@ def listed_window(
 
 
 def _window_of_ollama(shown: object) -> int | None:
-    """`num_ctx` of its parameters; else what Ollama loads by itself, which no model tells.
+    """Return `num_ctx` of its parameters; else Ollama's default, which it does not publish.
 
-    It says nothing when messages are longer, and leaves out their beginning: the rules.
+    Ollama reports no error for longer messages, and drops their beginning: the rules.
     """
     if not isinstance(shown, dict):
         return None
@@ -237,7 +242,7 @@ def _window_of_ollama(shown: object) -> int | None:
 
 
 def published_window(model: str, *, base_url: str | None = None) -> int | None:
-    """The window in the price list that is installed with us, of the provider at `base_url`."""
+    """Return the window in the installed price list, of the provider at `base_url`."""
     try:
         from genai_prices.data_snapshot import get_snapshot
 
@@ -254,7 +259,7 @@ def _is_local(base_url: str) -> bool:
 
 SMALLEST_FACTOR, LARGEST_FACTOR = 0.5, 2.0
 _LEARNING_RATE = 0.3
-_SMALLEST_SAMPLE = 50  # tokens; below, the protocol's own words outweigh the text
+_SMALLEST_SAMPLE = 50  # tokens; in fewer, the protocol's own tokens outweigh the text
 
 # The encoding of the newer OpenAI models, as tiktoken would fetch and cache it.
 _O200K_URL = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
@@ -264,7 +269,7 @@ _UNUSABLE = (
     "The token counter {} of the entry points groundnote.token_counters cannot be used: {}. "
     "It takes a text and returns a whole number; mend it, or remove its package."
 )
-_CACHED_CHARACTERS = 20_000  # longer texts are counted anew, rather than kept in memory
+_CACHED_CHARACTERS = 20_000  # longer texts are not cached
 
 
 GROUP_OF_COUNTERS = "groundnote.token_counters"
@@ -272,12 +277,12 @@ _ANY_MODEL = "*"
 
 
 def token_counter(model_name: str) -> TokenCounter:
-    """A counter for the model: one that a package brings along, `count(text: str) -> int`.
+    """Return a counter for the model: that of an installed package, `count(text: str) -> int`.
 
-    It is the entry point of the group `groundnote.token_counters` that is named as the model, or
-    `*`. Else with the model's own encoding where that is on this machine, else with the encoding
-    that is installed with us, else by characters. The encoding is loaded at the first count;
-    nothing is fetched.
+    A package's counter is the entry point of the group `groundnote.token_counters` that is named as
+    the model, or `*`. Otherwise the model's own encoding is used if it is on this machine, else the
+    packaged encoding, else characters are counted. The encoding is loaded at the first count;
+    nothing is downloaded.
 
     Raises:
         UserError: a package's counter cannot be used.
@@ -305,7 +310,7 @@ def _counter_of_a_package(model_name: str) -> TokenCounter | None:
     try:
         counter = point.load()
         tokens = counter("How many tokens has this?")
-    except Exception as error:  # whatever a package does
+    except Exception as error:  # a package may raise anything
         raise UserError(
             _UNUSABLE.format(point.value, f"{type(error).__name__}: {error}")
         ) from error
@@ -325,9 +330,9 @@ def _encoding_for(model_name: str) -> "Encoding | None":
 
 
 def _model_encoding(model_name: str) -> str:
-    """The model's own encoding if it can be loaded without network, else the one we bring along.
+    """Return the model's own encoding if it needs no network, else the packaged one.
 
-    The one we bring along is `cl100k_base` under another name, so only `o200k` must be looked for.
+    The packaged one is `cl100k_base` under another name, so only `o200k` must be looked for.
     """
     from tiktoken.model import encoding_name_for_model
 
@@ -339,11 +344,11 @@ def _model_encoding(model_name: str) -> str:
 
 
 def _o200k_is_here() -> bool:
-    """Whether tiktoken's cache holds the file, whole: otherwise tiktoken would fetch it."""
+    """Return whether tiktoken's cache holds the complete file; otherwise it would download it."""
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
     if folder is None:
         folder = str(Path(tempfile.gettempdir()) / "data-gym-cache")
-    if not folder:  # set to nothing: tiktoken keeps no cache and would fetch
+    if not folder:  # empty: tiktoken has no cache and would download
         return False
     cached = Path(folder) / hashlib.sha1(_O200K_URL.encode()).hexdigest()
     try:
@@ -353,7 +358,7 @@ def _o200k_is_here() -> bool:
 
 
 class CalibratedCounter:
-    """A counter that learns, from the usage a server reports, how far its estimates are off."""
+    """A counter that learns from a server's reported usage how far its estimates are off."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
@@ -362,14 +367,14 @@ class CalibratedCounter:
 
     @property
     def factor(self) -> float:
-        """By which estimates are multiplied: 0.5 to 2."""
+        """The factor of estimates: 0.5 to 2."""
         return self._factor
 
     def __call__(self, text: str) -> int:
         return math.ceil(self._counter(text) * self._factor)
 
     def learn(self, *, estimated_tokens: int, reported_tokens: int) -> None:
-        """Take in that a text we estimated (with today's factor) counted so much at the server."""
+        """Learn from the reported tokens of a text that was estimated with the present factor."""
         if estimated_tokens < _SMALLEST_SAMPLE or reported_tokens <= 0:
             return
         with self._lock:

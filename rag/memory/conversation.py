@@ -18,7 +18,7 @@ from rag.citations.markers import cited_numbers, renumber
 from rag.errors import ModelError, NotFound, UserError
 from rag.language.names import Lexicon
 from rag.memory.context import MESSAGE_TOKENS
-from rag.memory.history import History, MessageReader, Messages, ParsedMessage, ShownParagraphs
+from rag.memory.history import History, MessageReader, Messages, ParagraphSelection, ParsedMessage
 from rag.memory.recall import BYTES, PLACES, Meanings, Postings, number_word
 from rag.memory.summariser import Summariser, corrected
 from rag.memory.summary import (
@@ -173,7 +173,7 @@ class ConversationMemory:
     @contextmanager
     def recalled(
         self, session: SessionMemory, question: str, *, before: int, room: int, beside: str = ""
-    ) -> Iterator[ShownParagraphs]:
+    ) -> Iterator[ParagraphSelection]:
         """What messages before one say that bears on a question, but for what stands `beside`."""
         with self._brought_up_to(session, before) as cached:
             yield cached.history.recalled(

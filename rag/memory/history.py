@@ -329,7 +329,7 @@ class History:
         room: int,
         meanings: Meanings | None = None,
         beside: str = "",
-    ) -> "ShownParagraphs":
+    ) -> "ParagraphSelection":
         """What messages before one say that bears on a question, until the room is used.
 
         What shares nothing with the question comes last, the newest first; what stands `beside`
@@ -337,7 +337,7 @@ class History:
         """
         phrases = self.phrases
         own_room = room - self.count(fenced(phrases.earlier)) - MARGIN
-        paragraphs = ShownParagraphs(self, own_room, phrases, wanted=question)
+        paragraphs = ParagraphSelection(self, own_room, phrases, wanted=question)
         numbers = cited_numbers(question)[:MOST_NAMED]
         newest_of_numbers = (
             positions[: bisect_left(positions, before * PLACES)][-2:]
@@ -352,7 +352,7 @@ class History:
         return paragraphs
 
 
-class ShownParagraphs:
+class ParagraphSelection:
     """Paragraphs that are shown, whole and in their setting, as long as there is room."""
 
     FULL = 24  # tokens: what is left then is not worth looking for more

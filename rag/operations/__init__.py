@@ -1,4 +1,4 @@
-"""What must exist beside the database and in it: told as it is, and made again where it can be."""
+"""Backup, restore, repair and measurements of a library."""
 
 from rag.operations.backup import Differences, check_room, compare, repair
 from rag.operations.snapshot import (

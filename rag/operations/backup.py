@@ -1,4 +1,7 @@
-"""A backup of a library in use: its database at one moment, then the files that this names."""
+"""Backup, restore and repair of a library in use.
+
+A backup holds the database as it was at one moment, then the files that it names.
+"""
 
 import hashlib
 import json
@@ -34,32 +37,32 @@ from rag.seams import ChunkIndex
 from rag.search.lexical_schema import count_words, rebuild_words
 
 SPARE_BYTES = 64 << 20
-LATE_SECONDS = 5.0  # in which the file of a document that came just before is written, too
-FileReport = Callable[[int, int], None]  # files done, and in all
+LATE_SECONDS = 5.0  # how long to wait for the file of a document stored just before
+FileReport = Callable[[int, int], None]  # files done, files in all
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """What is kept of one: its database and the places of its files."""
+    """The parts of a library to back up: its database and the places of its files."""
 
     engine: Engine
-    originals: tuple[Blobs, ...]  # in each of these is looked
+    originals: tuple[Blobs, ...]  # searched in this order
     rows: Blobs
     uploads: FolderBlobs | None  # None: they are in the database
-    staging: Path  # for a copy of the database, where the backup is on no disk of this machine
+    staging: Path  # for a copy of the database, where the backup is remote
     version: str
     settings: dict[str, object] = field(default_factory=dict)
-    secrets: tuple[str, ...] = ()  # names of settings that hold some
+    secrets: tuple[str, ...] = ()  # names of the settings that hold secrets
 
 
 @dataclass(frozen=True, slots=True)
 class NeededFile:
-    """A file that a database names, and whose it is."""
+    """A file that the database names, and the documents that need it."""
 
     name: str  # in the backup
-    places: tuple[tuple[Blobs, str], ...]  # where it may lie
+    places: tuple[tuple[Blobs, str], ...]  # where it may be
     documents: list[str]
-    checksum: str | None = None  # where its name tells it
+    checksum: str | None = None  # if its name contains it
 
 
 def back_up(
@@ -69,9 +72,10 @@ def back_up(
     report: FileReport = lambda done, total: None,
     links: bool = False,
 ) -> BackupManifest:
-    """Make one; `links` has files under a second name where they lie on the same disk.
+    """Make a backup; `links` makes hard links of files on the same disk.
 
-    Files that are gone are in its `missing`. Raises StorageFailed where there is no room.
+    Files that do not exist any more are listed in its `missing`. Raises StorageFailed where there
+    is no room.
     """
     now = datetime.now(UTC)
     backup_id = f"{now:%Y%m%d-%H%M%S-%f}-{secrets.token_hex(2)}"
@@ -79,7 +83,7 @@ def back_up(
     staging = folder_beside(repository.blobs, library.staging)
     with ExitStack() as resources:
         resources.enter_context(repository.being_made(backup_id))
-        if has_holds(library.engine):  # not before the migration that makes them
+        if has_holds(library.engine):  # absent before the migration that creates them
             resources.enter_context(deletions_put_off(library.engine))
         snapshot = resources.enter_context(taken(library.engine, staging))
         database = {
@@ -114,7 +118,7 @@ def back_up(
 def check_backup_fits(
     library: Library, repository: BackupRepository, *, links: bool = False
 ) -> None:
-    """Raises StorageFailed with both sizes where the backup would not fit."""
+    """Raise StorageFailed, with both sizes, where the backup would not fit."""
     room = room_for(repository.blobs)
     if room is None:
         return
@@ -145,7 +149,7 @@ def _size(file: NeededFile) -> int:
 
 
 class _Copying:
-    """Files on their way into a backup; what is there already stays as it is."""
+    """Copies files into a backup; files that are there already stay as they are."""
 
     def __init__(self, target: Blobs, report: FileReport, *, links: bool) -> None:
         self._target = target
@@ -184,7 +188,7 @@ class _Copying:
             if file.checksum in (None, noted.checksum):
                 self.copied[file.name] = noted
                 return True
-            self._target.remove([file.name])  # it is not what it is called by
+            self._target.remove([file.name])  # its content does not match its name
         return False
 
     def _brought(self, file: NeededFile, blobs: Blobs, name: str) -> FileRecord:
@@ -198,7 +202,7 @@ class _Copying:
 
 
 class _Digest:
-    """Length and checksum of what passes."""
+    """Computes the size and checksum of data that passes through."""
 
     def __init__(self) -> None:
         self._size = 0
@@ -221,7 +225,7 @@ def _written(target: Blobs, name: str, parts: Iterable[bytes]) -> FileRecord:
 
 
 def _needed(library: Library, connection: Connection) -> Iterator[NeededFile]:
-    """What the database names, as it is asked."""
+    """Yield the files that the database names."""
     of_content: dict[str, list[str]] = {}
     for content_hash, name in connection.execute(
         select(documents.c.content_hash, documents.c.name)
@@ -256,15 +260,14 @@ def _counts(snapshot: Snapshot) -> dict[str, int]:
     }
 
 
-UNFINISHED = "restoring.json"  # there from the first file of a restore to the last
-HARMLESS = frozenset(
-    {"models", "ocr", "errors.log", "secret.key", "lost+found"}
-)  # made again, or nobody's
+UNFINISHED = "restoring.json"  # exists while a restore is unfinished
+# Made again, or not part of the library.
+HARMLESS = frozenset({"models", "ocr", "errors.log", "secret.key", "lost+found"})
 
 
 @dataclass(frozen=True, slots=True)
 class EmptyLibrary:
-    """Where one is put back to."""
+    """The empty place to which a library is restored."""
 
     folder: Path
     database_url: str
@@ -281,9 +284,9 @@ def restore(
     *,
     report: FileReport = lambda done, total: None,
 ) -> None:
-    """Put it back; until it has ended nothing can be opened there, and it can be run again.
+    """Restore a backup; the library cannot be opened before it has finished. It can be run again.
 
-    Raises UserError where the backup is not whole, Conflict where something is there, SetupError
+    Raises UserError for an incomplete backup, Conflict where the target is not empty, SetupError
     for a backup of a newer version.
     """
     _refuse_newer(manifest)
@@ -306,7 +309,7 @@ def restore(
 
 
 def refuse_unfinished(folder: Path) -> None:
-    """Raises SetupError where a restore was broken off."""
+    """Raise SetupError where a restore was interrupted."""
     if (folder / UNFINISHED).exists():
         raise SetupError(
             f"A backup was being put back into {folder}, and that did not come to its end. Run "
@@ -334,7 +337,10 @@ def _refuse_lacking(repository: BackupRepository, manifest: BackupManifest) -> N
 
 
 def _begun(target: EmptyLibrary, manifest: BackupManifest) -> bool:
-    """Whether this very restore was begun here before; else all is empty. Raises Conflict."""
+    """Return whether this restore was begun before; else check that all is empty.
+
+    Raises Conflict.
+    """
     target.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(OSError, ValueError, KeyError):
         before = json.loads((target.folder / UNFINISHED).read_text())["backup"]
@@ -378,7 +384,7 @@ def _check_room(manifest: BackupManifest, target: EmptyLibrary) -> None:
 
 
 def _checked(repository: BackupRepository, name: str, file: FileRecord) -> Iterator[bytes]:
-    """A file of the backup, unless it is another one. Raises UserError at its end."""
+    """Yield a file of the backup; raises UserError at its end if the checksum differs."""
     digest = _Digest()
     yield from digest.over(blocks(repository.blobs.open(name)))
     if digest.record().checksum != file.checksum:
@@ -390,17 +396,17 @@ def _checked(repository: BackupRepository, name: str, file: FileRecord) -> Itera
 
 # ── Whether the indexes hold what the database says, and their repair; room on the disk ───────────
 
-LEAST_FREE_BYTES = 64 * 1024 * 1024  # with less nothing is begun that writes
+LEAST_FREE_BYTES = 64 * 1024 * 1024  # with less, nothing that writes is begun
 REMOVED_AT_ONCE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """How the indexes differ from the database; all are counts but the ids."""
+    """How the indexes differ from the database."""
 
     chunks: int
-    missing_vectors: tuple[str, ...]  # ids of chunks that should have one
-    extra_vectors: tuple[str, ...]  # ids that are no chunk's
+    missing_vectors: tuple[str, ...]  # ids of chunks without a vector
+    extra_vectors: tuple[str, ...]  # ids of vectors without a chunk
     words: int  # chunks in the word index
 
     @property
@@ -422,16 +428,16 @@ class Differences:
         return "; ".join(results) or f"{self.chunks} chunks, with vectors and words"
 
 
-class HeldIds(Protocol):
-    """What a vector index says of the chunks that it holds."""
+class ChunkIds(Protocol):
+    """The ids that a vector index holds."""
 
     def chunk_ids(self, among: Sequence[str] | None = None) -> set[str]: ...
 
     def count(self) -> int: ...
 
 
-def compare(engine: Engine, index: HeldIds) -> Differences:
-    """Look at ids, not at contents, some at a time; all together where there are too many."""
+def compare(engine: Engine, index: ChunkIds) -> Differences:
+    """Compare ids, not contents, in batches."""
     debts, present, missing = IndexDebts(engine), 0, list[str]()
     for ids in debts.embedded_batches():
         there = index.chunk_ids(ids)
@@ -452,9 +458,9 @@ def repair(
     folder: Path,
     embed_missing: Callable[[], int],
 ) -> Differences:
-    """Make what is missing and take away what is too much; returns what there was to do.
+    """Add what the indexes lack and remove what they have too much; return what was different.
 
-    Raises SetupError before anything is taken away for a database that is gone.
+    Raises SetupError, before anything is removed, for a database that seems to be lost.
     """
     differences = compare(engine, index)
     if differences.extra_vectors and not differences.chunks:
@@ -470,7 +476,7 @@ def repair(
 
 
 def check_room(folder: Path) -> None:
-    """Refuse to begin what the disk has no room for. Raises StorageFailed."""
+    """Raise StorageFailed if the disk has too little room to begin."""
     free = shutil.disk_usage(folder).free
     if free < LEAST_FREE_BYTES:
         raise StorageFailed(

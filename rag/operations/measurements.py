@@ -1,4 +1,4 @@
-"""The figures of all processes that share a database, told as one by any of them."""
+"""Metrics of all processes that share a database, reported as one by any of them."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,14 +12,14 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rag.db import measurements, reading, writing
 
-ENDED_PROCESSES = "past"  # the row of all processes that have ended
-ENDED_AFTER = timedelta(minutes=10)  # without a word
-CREATED = "_created"  # a time, and nothing to add up
+ENDED_PROCESSES = "past"  # the row with the sums of all ended processes
+ENDED_AFTER = timedelta(minutes=10)  # without an update
+CREATED = "_created"  # a time, which is not added up
 Samples = dict[str, float]
 
 
 class SharedFigures(Collector):
-    """Adds what other processes told of themselves last to what this one counts."""
+    """Adds the metrics that other processes stored last to those of this process."""
 
     def __init__(self, engine: Engine, registry: CollectorRegistry) -> None:
         self._engine = engine
@@ -30,7 +30,7 @@ class SharedFigures(Collector):
         self._last_time = datetime.min.replace(tzinfo=UTC)
 
     def tell(self) -> None:
-        """Write down what this process has counted, and gather what ended ones had."""
+        """Store this process's metrics, and add those of ended processes to the sums."""
         now = datetime.now(UTC)
         samples = _samples(self._registry.collect())
         if samples == self._last_samples and now - self._last_time < ENDED_AFTER / 2:
@@ -53,7 +53,7 @@ class SharedFigures(Collector):
         self._last_samples, self._last_time = samples, now
 
     def render(self) -> bytes:
-        """The text that Prometheus scrapes."""
+        """Return the text that Prometheus scrapes."""
         try:
             with reading(self._engine) as connection:
                 others = select(measurements.c.samples).where(
@@ -61,7 +61,7 @@ class SharedFigures(Collector):
                 )
                 self._others = list(connection.execute(others).scalars())
         except SQLAlchemyError:
-            pass  # what was known before is told again: counters never go back
+            pass  # the last known values are used: counters must not decrease
         together = CollectorRegistry()
         together.register(self)
         return generate_latest(together)

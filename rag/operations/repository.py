@@ -1,10 +1,8 @@
-"""Where backups lie: a folder or URL that holds many and each file once, or one archive.
+"""Backup repositories: a folder or URL with many backups and each file once, or one archive.
 
-originals/ab/ab12…     by what they hold
-tables/ID.parquet      by their ids
-uploads/ID             files that wait to be read
-databases/BACKUP/…     the database as it was
-manifests/BACKUP.json.gz   written last: a backup without one is none
+originals/ab/ab12…     by content hash tables/ID.parquet      by table id uploads/ID
+files that wait to be read databases/BACKUP/…     the database of each backup
+manifests/BACKUP.json.gz   written last: a backup is complete only with its manifest
 """
 
 import gzip
@@ -27,28 +25,29 @@ from rag.operations.snapshot import FileRecord
 FORMAT = 1
 ARCHIVE = ".zip"
 MANIFESTS, ENDING = "manifests/", ".json.gz"
-RUNNING = "running/"  # names of backups that are being made
-LONGEST_SECONDS = 86_400  # after which one that is being made counts as killed
+RUNNING = "running/"  # markers of backups that are being made
+LONGEST_SECONDS = 86_400  # after which an unfinished backup counts as killed
 
 
 @dataclass(frozen=True, slots=True)
 class BackupManifest:
-    """What a backup consists of; all of it is there, or it is refused."""
+    """The contents of a backup; if anything of it is missing, it is refused."""
 
-    id: str  # begins with its time
+    id: str  # begins with the time
     created_at: str
     version: str
-    revision: str  # of the schema
+    revision: str  # the schema's revision
     counts: dict[str, int]
     database: dict[str, FileRecord]
     files: dict[str, FileRecord]
-    missing: dict[str, list[str]] = field(default_factory=dict)  # with the documents that lack it
+    # With the documents that need the file.
+    missing: dict[str, list[str]] = field(default_factory=dict)
     settings: dict[str, object] = field(default_factory=dict)
-    secrets: list[str] = field(default_factory=list)  # settings that are not in it
+    secrets: list[str] = field(default_factory=list)  # names of settings that are left out
 
     @property
     def all_files(self) -> dict[str, FileRecord]:
-        """With those of the database."""
+        """The files, including those of the database."""
         return self.database | self.files
 
     @property
@@ -57,20 +56,23 @@ class BackupManifest:
 
 
 class BackupRepository:
-    """Backups in one place."""
+    """The backups in one place."""
 
     def __init__(self, blobs: Blobs) -> None:
         self.blobs = blobs
         self.place = blobs.place
 
     def ids(self) -> list[str]:
-        """Of whole backups, the newest first."""
+        """Return the ids of complete backups, the newest first."""
         names = [name for name in self.blobs.sizes() if name.startswith(MANIFESTS)]
         ids = (name.removeprefix(MANIFESTS).removesuffix(ENDING) for name in names)
         return sorted(ids, reverse=True)
 
     def manifest(self, backup_id: str = "") -> BackupManifest:
-        """Of one, or of the newest. Raises UserError where there is none, or not a whole one."""
+        """Return a backup's manifest, or the newest.
+
+        Raises UserError if it is missing or incomplete.
+        """
         ids = self.ids()
         chosen = backup_id or (ids[0] if ids else "")
         if chosen not in ids:
@@ -98,13 +100,16 @@ class BackupRepository:
             ) from error
 
     def write_manifest(self, manifest: BackupManifest) -> None:
-        """The last file of a backup."""
+        """Write the manifest, the last file of a backup."""
         values = {"format": FORMAT, **asdict(manifest)}
         packed = gzip.compress(json.dumps(values | {"checksum": _hash_values(values)}).encode())
         self.blobs.write(f"{MANIFESTS}{manifest.id}{ENDING}", [packed])
 
     def lacking(self, manifest: BackupManifest, *, reads: bool = False) -> list[str]:
-        """Names of what it promises and is not there, not in its length or, read, another."""
+        """Return the files of a backup that are missing or have another size.
+
+        With `reads` each file is read as well and compared with its checksum.
+        """
         sizes = self.blobs.sizes()
         return [
             name
@@ -115,14 +120,14 @@ class BackupRepository:
     def _is_whole(self, name: str, file: FileRecord) -> bool:
         digest = hashlib.sha256()
         with suppress(OSError, zipfile.BadZipFile):
-            for block in blocks(self.blobs.open(name)):  # stores of others have no `readinto`
+            for block in blocks(self.blobs.open(name)):  # remote stores have no `readinto`
                 digest.update(block)
             return digest.hexdigest() == file.checksum
         return False
 
     @contextmanager
     def being_made(self, backup_id: str) -> Iterator[None]:
-        """So that nobody takes files away meanwhile that it counts on."""
+        """Mark a backup as being made, so that `keep` deletes no files meanwhile."""
         name = f"{RUNNING}{backup_id}"
         self.blobs.write(name, [b"."])
         try:
@@ -131,9 +136,10 @@ class BackupRepository:
             self.blobs.remove([name])
 
     def keep(self, count: int) -> int:
-        """Let go of all but the newest whole backups; returns how many.
+        """Delete all but the newest complete backups; return how many.
 
-        What a manifest that stays names is never touched, nor anything while others write here.
+        Files that a kept manifest names are never deleted, and none while another backup is being
+        made.
         """
         ids = self.ids()
         whole = [id_ for id_ in ids if self._is_readable(id_)]
@@ -172,7 +178,7 @@ def _hash_values(values: Mapping[str, object]) -> str:
 
 @contextmanager
 def opened_for_backup(target: str) -> Iterator[BackupRepository]:
-    """A folder or URL, or an archive that is written from its beginning. Raises UserError."""
+    """Open a folder or URL, or a new archive. Raises UserError."""
     path = Path(target)
     if "://" in target or path.suffix.lower() != ARCHIVE:
         if "://" not in target and path.is_file():
@@ -199,7 +205,7 @@ def opened_for_backup(target: str) -> Iterator[BackupRepository]:
 
 @contextmanager
 def opened_for_restore(source: str) -> Iterator[BackupRepository]:
-    """As it was written. Raises UserError for what is none."""
+    """Open a folder, URL or archive. Raises UserError if it is no backup."""
     path = Path(source)
     if "://" in source or path.is_dir():
         yield BackupRepository(open_blobs(source))
@@ -218,14 +224,14 @@ def opened_for_restore(source: str) -> Iterator[BackupRepository]:
 
 
 class ArchiveBlobs:
-    """Files in one ZIP archive, stored as they are."""
+    """Files in one ZIP archive, uncompressed."""
 
     def __init__(self, path: Path, mode: str) -> None:
         self.place = str(path.with_name(path.name.removesuffix(PART)))
         self.path = path
         if mode == "x":
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.unlink(missing_ok=True)  # of one that was killed
+            path.unlink(missing_ok=True)  # left by a killed process
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
         self._zip = zipfile.ZipFile(path, "w" if mode == "x" else "r", zipfile.ZIP_STORED)
         self._sizes = {member.filename: member.file_size for member in self._zip.infolist()}
@@ -258,14 +264,14 @@ class ArchiveBlobs:
         self._sizes[name] = size
 
     def remove(self, names: Iterable[str]) -> None:
-        """Nothing is taken out of an archive."""
+        """Do nothing: files cannot be removed from an archive."""
 
     def modified(self, name: str) -> datetime:
         return datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
 
 
 def room_for(blobs: Blobs) -> int | None:
-    """Bytes that the place has left; None where nobody knows."""
+    """Return how many bytes can still be written; None if unknown."""
     if isinstance(blobs, FolderBlobs):
         return blobs.free()
     if isinstance(blobs, ArchiveBlobs):
@@ -274,7 +280,7 @@ def room_for(blobs: Blobs) -> int | None:
 
 
 def folder_beside(blobs: Blobs, otherwise: Path) -> Path:
-    """On the disk of the backup, as far as it is one of this machine."""
+    """Return a folder on the disk of the backup, if that is on this machine."""
     if isinstance(blobs, FolderBlobs):
         return blobs.folder
     return blobs.path.parent if isinstance(blobs, ArchiveBlobs) else otherwise

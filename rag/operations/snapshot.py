@@ -1,10 +1,10 @@
-"""The database as it is at one moment, while it is in use, and the way back.
+"""A consistent copy of the database while it is in use, its restore, and the library's manifest.
 
-SQLite copies itself (its online backup). PostgreSQL tells each table in one read-only transaction,
-as pg_dump does; done by the driver it needs no program of the server's own version.
+SQLite makes an online backup. PostgreSQL copies each table in one read-only transaction, as pg_dump
+does; through the driver, this needs no program of the server's version.
 
-A database that was deleted, emptied, put back from an old backup or taken from elsewhere looks like
-a good one. Beside what is noted here it is told as what it is. Vectors and words need no note: they
+A database that was deleted, emptied, replaced by an old backup or taken from elsewhere looks
+intact. The manifest beside it tells the difference. Vectors and words need no record there: they
 are compared with the database, chunk by chunk.
 """
 
@@ -53,7 +53,7 @@ ENDING = ".parquet"
 
 
 class FileRecord(NamedTuple):
-    """A file as it was when it was noted."""
+    """The size and checksum of a file when it was recorded."""
 
     size: int
     checksum: str  # SHA-256
@@ -64,7 +64,7 @@ FileRecords = Mapping[str, FileRecord]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Folders of this machine; None: elsewhere, and not looked at."""
+    """Folders on this machine; None if elsewhere, then not checked."""
 
     rows: Path | None
 
@@ -73,9 +73,9 @@ class Places:
 
 
 def list_files(engine: Engine, places: Places, before: FileRecords) -> dict[str, FileRecord]:
-    """Rows that the database names, as they are where they are new here.
+    """Return records of the row files that the database names, made now for new ones.
 
-    What was noted stays so as long as it is named: a file that is gone is missed.
+    Earlier records stay as long as the file is named, so a lost file is noticed.
     """
     rows = {}
     with reading(engine) as connection:
@@ -90,7 +90,7 @@ def list_files(engine: Engine, places: Places, before: FileRecords) -> dict[str,
 
 
 def is_as_noted(path: Path | None, record: FileRecord, *, reads: bool) -> bool:
-    """Whether it is there in its length, and, if it is read, with its content."""
+    """Return whether a file exists with its size and, with `reads`, its content."""
     if path is None:
         return True
     try:
@@ -101,7 +101,7 @@ def is_as_noted(path: Path | None, record: FileRecord, *, reads: bool) -> bool:
 
 
 def checksum(path: Path) -> str:
-    """Of the content."""
+    """Return the SHA-256 of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -113,16 +113,16 @@ FILE = "manifest.json"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Counts and checksums of what cannot be made again, and how far the library had come."""
+    """Counts and checksums of what cannot be made again, and the versions of the collections."""
 
     documents: int
     chunks: int
     tables: int
     conversations: int
     noted_at: str
-    library: int = 0  # by which its database is known; 0 where it has no room for that
-    versions: dict[str, int] = field(default_factory=dict)  # of collections: they only grow
-    rows: dict[str, FileRecord] = field(default_factory=dict)  # of tables, by their ids
+    library: int = 0  # an id stored in the database; 0 if it cannot hold one
+    versions: dict[str, int] = field(default_factory=dict)  # of collections; they only increase
+    rows: dict[str, FileRecord] = field(default_factory=dict)  # of tables, by id
 
     def __str__(self) -> str:
         return (
@@ -132,7 +132,7 @@ class Manifest:
 
 
 def take_inventory(engine: Engine) -> Manifest:
-    """What the database holds now."""
+    """Return the manifest of what the database holds now."""
     of_documents, chunks = IndexDebts(engine).document_counts()
     count = select(func.count())
     with reading(engine) as connection:
@@ -154,10 +154,10 @@ def note_manifest(
     remade: Set[str] = frozenset(),
     accepts: bool = False,
 ) -> None:
-    """Write down what is there, where it is not what was noted before.
+    """Write the manifest, if it differs from the last one.
 
-    `remade` are tables whose rows were written again. How far the library had come stays noted,
-    until somebody `accepts` a database that was put back.
+    `remade` are tables whose rows were written again. The highest versions stay recorded until a
+    restored database is accepted (`accepts`).
     """
     now, before = take_inventory(engine), read_manifest(folder)
     if not now.library and engine.dialect.name == "sqlite":
@@ -187,17 +187,20 @@ def _give_name(engine: Engine) -> int:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """What was written down last; None where nothing can be read."""
+    """Return the manifest that was written last; None if there is none or it is unreadable."""
     with suppress(OSError, ValueError, TypeError):
         data = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        data.pop("originals", None)  # of an earlier version: documents tell theirs
+        data.pop("originals", None)  # of an earlier version; now in the documents
         data["rows"] = {key: FileRecord(*of) for key, of in data.get("rows", {}).items()}
         return Manifest(**data)
     return None
 
 
 def set_back(engine: Engine, folder: Path) -> str:
-    """In what an old backup stands in the place of a newer database, and what to do; "" if not."""
+    """Return how an old backup differs from the newer database it replaced; "" if it does not.
+
+    The text also says what to do.
+    """
     before = read_manifest(folder)
     if before is None:
         return ""
@@ -213,7 +216,7 @@ def set_back(engine: Engine, folder: Path) -> str:
 
 
 def refuse_foreign(engine: Engine, folder: Path) -> None:
-    """Raises SetupError where the database is that of another library."""
+    """Raise SetupError where the database is that of another library."""
     before = read_manifest(folder)
     if before is None or not before.library or engine.dialect.name != "sqlite":
         return
@@ -229,9 +232,9 @@ def refuse_foreign(engine: Engine, folder: Path) -> None:
 
 
 def refuse_emptied(engine: Engine, folder: Path, *, vectors: int = 0) -> None:
-    """Raises SetupError where a new database stands in the place of one that held something.
+    """Raise SetupError where a new database has replaced one that was not empty.
 
-    A library whose documents were all deleted is none: its collections remember that.
+    A library whose documents were all deleted is not new: its collections' versions show that.
     """
     before = read_manifest(folder)
     is_expected = before is not None and (before.documents or before.conversations)
@@ -248,7 +251,7 @@ def refuse_emptied(engine: Engine, folder: Path, *, vectors: int = 0) -> None:
 
 
 def _is_new(engine: Engine) -> bool:
-    """Whether no document ever was in it, and no conversation is."""
+    """Return whether the database never had a document and has no conversation."""
     with reading(engine) as connection:
         ever = connection.execute(select(func.max(collections.c.version))).scalar()
         count = select(func.count())
@@ -258,7 +261,7 @@ def _is_new(engine: Engine) -> bool:
 
 SQLITE_NAME = "groundnote.sqlite.gz"
 TABLE_ENDING = ".copy.gz"
-# Begin the names of tables that are made again from the others.
+# Prefixes of tables that are derived from the others.
 INDEX_TABLES = ("vectors", "chunk_vectors", "chunk_word_counts")
 _COLUMNS = text(
     "SELECT c.table_name, c.column_name FROM information_schema.columns c "
@@ -271,19 +274,19 @@ _COLUMNS = text(
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A moment of a database: it can be asked, and told file by file."""
+    """A moment of a database, which can be queried and read file by file."""
 
     connection: Connection
-    path: Path | None  # the copy, of SQLite
+    path: Path | None  # the copy of a SQLite database
 
     @property
     def revision(self) -> str:
-        """Of its schema."""
+        """The revision of its schema."""
         query = text("SELECT version_num FROM alembic_version")
         return str(self.connection.execute(query).scalar_one())
 
     def files(self) -> Iterator[tuple[str, Iterator[bytes]]]:
-        """Their names, with their compressed contents."""
+        """Yield the snapshot's file names with their compressed contents."""
         if self.path is not None:
             yield SQLITE_NAME, _compressed(blocks(self.path.open("rb")))
             return
@@ -295,7 +298,10 @@ class Snapshot:
 
 @contextmanager
 def taken(engine: Engine, staging: Path) -> Iterator[Snapshot]:
-    """A snapshot; on SQLite `staging` has room for a copy. Raises StorageFailed where damaged."""
+    """Take a snapshot; for SQLite `staging` needs room for a copy.
+
+    Raises StorageFailed if damaged.
+    """
     if engine.dialect.name == "postgresql":
         with engine.connect() as connection, connection.begin():
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -308,7 +314,7 @@ def taken(engine: Engine, staging: Path) -> Iterator[Snapshot]:
             closing(sqlite3.connect(f"{engine.url.database}")) as live,
             closing(sqlite3.connect(path)) as copy,
         ):
-            live.backup(copy)  # in one step: writers go on, and it is not begun anew for them
+            live.backup(copy)  # in one step: otherwise each concurrent write restarts it
         snapshot = create_engine("sqlite://", creator=lambda: _read_only(path))
         try:
             _refuse_damage(snapshot)
@@ -330,7 +336,7 @@ def _read_only(path: Path) -> sqlite3.Connection:
 
 
 def size_of(engine: Engine) -> int:
-    """Bytes of the database now."""
+    """Return the size of the database in bytes."""
     with engine.connect() as connection:
         if engine.dialect.name == "postgresql":
             query = "SELECT pg_database_size(current_database())"
@@ -343,9 +349,9 @@ def size_of(engine: Engine) -> int:
 
 
 def put_back(url: str, revision: str, files: Mapping[str, BinaryIO]) -> None:
-    """Fill an empty database with what `Snapshot.files` gave; old jobs and syncs wait for a yes.
+    """Restore `Snapshot.files` to an empty database; old jobs and syncs are held until released.
 
-    It is there whole, in the newest schema, or not at all. Raises SetupError.
+    It is restored completely, in the newest schema, or not at all. Raises SetupError.
     """
     is_file = SQLITE_NAME in files
     if is_file and not url.startswith("sqlite"):
@@ -405,7 +411,7 @@ def _put_back_tables(url: str, revision: str, files: Mapping[str, BinaryIO]) -> 
 
 
 def _by_dependency(connection: Connection, tables: Iterable[str]) -> list[str]:
-    """Tables after those that their keys name."""
+    """Sort tables so that each follows those that its foreign keys name."""
     reflected = MetaData()
     reflected.reflect(connection)
     wanted = set(tables)
@@ -413,12 +419,13 @@ def _by_dependency(connection: Connection, tables: Iterable[str]) -> list[str]:
     if missing:
         raise SetupError(f"This backup has tables that its version does not know: {missing}.")
     with_rows = [table.name for table in reflected.sorted_tables if table.name in wanted]
-    connection.exec_driver_sql(f"TRUNCATE {_names(with_rows)} CASCADE")  # what migrations filled
+    # Rows that migrations inserted.
+    connection.exec_driver_sql(f"TRUNCATE {_names(with_rows)} CASCADE")
     return with_rows
 
 
 def _follow_sequences(connection: Connection) -> None:
-    """Rows that come from now on are numbered after those that were put back."""
+    """Set the sequences so that new rows are numbered after the restored ones."""
     for table in metadata.sorted_tables:
         for column in table.primary_key:
             if column.autoincrement is True:
@@ -450,7 +457,7 @@ def _copied(connection: Connection, copy: str, header: bytes) -> Iterator[bytes]
 
 
 def _compressed(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """As gzip writes it, quickly."""
+    """Compress with gzip at its fastest level."""
     packer = zlib.compressobj(level=1, wbits=31)
     for part in parts:
         if packed := packer.compress(part):
@@ -464,7 +471,7 @@ def _compressed(parts: Iterable[bytes]) -> Iterator[bytes]:
 def tables_without_rows(
     tables: "TableStore", places: Places, rows: FileRecords, *, reads: bool = False
 ) -> set[str]:
-    """Ids of tables whose rows cannot be read, or are not those that were noted."""
+    """Return the ids of tables whose rows are unreadable or differ from the record."""
     ids = tables.ids(EVERYTHING)
     noted = ((key, record) for key, record in rows.items() if key in ids)
     changed = {k for k, record in noted if not is_as_noted(places.rows_of(k), record, reads=reads)}
@@ -472,7 +479,7 @@ def tables_without_rows(
 
 
 def documents_of(tables: "TableStore", table_ids: set[str]) -> dict[str, str]:
-    """Names of the documents of these, by id."""
+    """Return the names of these tables' documents, by id."""
     of = (
         [table for table in tables.tables(EVERYTHING) if table.id in table_ids] if table_ids else []
     )

@@ -1,4 +1,4 @@
-"""Sources, citations and answers."""
+"""The records of sources, citations and answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Role(StrEnum):
-    """Who speaks, in the words of the OpenAI protocol."""
+    """Who wrote a message, in the words of the OpenAI protocol."""
 
     SYSTEM = "system"
     USER = "user"
@@ -17,10 +17,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's wish to call a tool; `arguments` is JSON as the model wrote it, perhaps broken.
+    """A model's call of a tool; `arguments` is JSON as the model wrote it, perhaps invalid.
 
-    What its server sent beside the call, and beside its message, goes back with it: signatures and
-    thoughts, without which some refuse the result.
+    What its server sent beside the call and its message (`beside`, `beside_message`) is sent back
+    with it: signatures and reasoning, without which some servers refuse the result.
     """
 
     id: str
@@ -46,7 +46,7 @@ OPEN = 3  # passages of a card that are shown whole; the others are folded
 
 
 @dataclass(frozen=True, slots=True)
-class ShownPassage:
+class QuotedPassage:
     """A passage of a source, quoted; markers in it are made harmless."""
 
     number: int  # of the source
@@ -57,7 +57,7 @@ class ShownPassage:
 
 @dataclass(frozen=True, slots=True)
 class DocumentLink:
-    """A document to open."""
+    """A document that the page links to."""
 
     id: str
     name: str
@@ -66,7 +66,7 @@ class DocumentLink:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Which documents hold a name that was asked for."""
+    """The documents that hold a name the question asks for."""
 
     name: str
     count: int
@@ -77,23 +77,23 @@ class Mention:
 class Card:
     """Passages in the order of the search; `Answer.text` says the same in Markdown."""
 
-    passages: tuple[ShownPassage, ...] = ()
-    said: str = ""  # first, in our own words: that these hardly answer. Then all are folded.
+    passages: tuple[QuotedPassage, ...] = ()
+    said: str = ""  # shown first: that these hardly answer; all passages are folded then
     mentions: tuple[Mention, ...] = ()
-    lead: str = ""  # quoted words in a fixed frame, each with its number: what answers
-    perhaps: str = ""  # in our own words: documents of which one may answer, as nothing is sure
-    denied: tuple[int, ...] = ()  # the numbers of a lead whose sources say different things
+    lead: str = ""  # the answer: quoted words in a fixed frame, each with its number
+    perhaps: str = ""  # where nothing is sure: a sentence with documents that may answer
+    denied: tuple[int, ...] = ()  # numbers in `lead` whose sources contradict each other
 
     @property
     def is_weak(self) -> bool:
         return bool(self.said)
 
     @property
-    def open(self) -> tuple[ShownPassage, ...]:
+    def open(self) -> tuple[QuotedPassage, ...]:
         return () if self.is_weak else self.passages[:OPEN]
 
     @property
-    def folded(self) -> tuple[ShownPassage, ...]:
+    def folded(self) -> tuple[QuotedPassage, ...]:
         return self.passages[len(self.open) :]
 
 
@@ -133,14 +133,14 @@ class Source:
 
 
 class Verdict(StrEnum):
-    """What comparing a statement with the source of one of its numbers gave."""
+    """The result of comparing a statement with one of the sources it cites."""
 
-    SUPPORTED = "supported"  # the source carries it
+    SUPPORTED = "supported"  # the source states it
     COMPUTED = "computed"  # recomputed from figures of its sources, and right
-    CONTRADICTED = "contradicted"  # the source says another thing of the same
-    OFF_SUBJECT = "off_subject"  # the source does not speak of this
-    OPEN = "open"  # nobody could decide: the quiet default
-    UNSOURCED = "unsourced"  # without a number, and no source carries it
+    CONTRADICTED = "contradicted"  # the source states another value for the same
+    OFF_SUBJECT = "off_subject"  # the source is about something else
+    OPEN = "open"  # not decided: the default, shown without a warning
+    UNSOURCED = "unsourced"  # without a number, and no source states it
 
     @property
     def is_warning(self) -> bool:
@@ -148,7 +148,7 @@ class Verdict(StrEnum):
 
     @property
     def is_certain(self) -> bool:
-        """Words prove it: no judge is asked."""
+        """Whether words prove it, so that no judge is asked."""
         return self in (Verdict.SUPPORTED, Verdict.COMPUTED)
 
 
@@ -164,12 +164,12 @@ class Citation:
     attributed: bool = False  # placed by attribution, not by the writer
     judged_by: str = ""  # the model whose verdict this is; "" where words decided
     stated: str = ""  # of a contradiction by words: what the statement says, such as "410 g"
-    given: str = ""  # … and what the source says there, such as "112 g"
+    given: str = ""  # of the same: what the source says, such as "112 g"
 
 
 @dataclass(frozen=True, slots=True)
 class Unsourced:
-    """A stretch of an answer that cites nothing, repeats nothing and that no source carries."""
+    """A stretch of an answer without a citation that is no repetition and in no source."""
 
     start: int
     end: int
@@ -191,7 +191,7 @@ class CheckedFigure:
     end: int
     status: FigureStatus
     number: int | None = None  # of the source that it stands in; None where only the user said it
-    cited: tuple[int, ...] = ()  # the sources that were looked into
+    cited: tuple[int, ...] = ()  # numbers of the sources that were searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,39 +203,39 @@ class Usage:
 
 
 class Judging(StrEnum):
-    """Whether a judge looks at what words could not decide of an answer."""
+    """Whether a judge decides what words left open in an answer."""
 
-    OFF = "off"  # there is no judge, or nothing to ask
-    PENDING = "pending"  # it is asked now; its verdicts come later
+    OFF = "off"  # there is no judge, or nothing is open
+    PENDING = "pending"  # its verdicts come later
     DONE = "done"
-    FAILED = "failed"  # it gave none: what words decided stands
+    FAILED = "failed"  # it gave no verdicts: those decided by words stay
 
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """What a model said where the passages that were found stand first instead."""
+    """A model's text that is shown below, because the passages found come first."""
 
     text: str  # with its markers
     reason: str  # one sentence for people
 
 
 class NoticeKind(StrEnum):
-    """Why an answer is less than it could be; what helps depends on it."""
+    """Why an answer is less than it could be, and so what the user can do."""
 
     DISAGREEMENT = "disagreement"  # sources give different values for the same
-    OTHER_PRODUCT = "other_product"  # the answer speaks of another product than the question
-    CUT = "cut"  # the model might not write more: it can go on
+    OTHER_PRODUCT = "other_product"  # the answer is about another product than the question
+    CUT = "cut"  # the model reached its limit of tokens: it can go on
     LOOP = "loop"  # the model repeated itself and was stopped
     WITHOUT_MODEL = "without_model"  # the model failed: it can be asked again
-    WORDS_ALONE = "words_alone"  # the vectors were away: found by words
-    OTHER_LANGUAGE = "other_language"  # the question is in another one than the documents
-    UNREAD = "unread"  # it may stand in a file that could not be read
+    WORDS_ALONE = "words_alone"  # the vector index did not answer: passages were found by words
+    OTHER_LANGUAGE = "other_language"  # the question's is not that of the documents
+    UNREAD = "unread"  # the answer may be in a file that could not be read
     PASSED_OVER = "passed_over"  # a part of the request could not be read
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What people are told beside an answer."""
+    """A note that is shown beside an answer."""
 
     kind: NoticeKind
     text: str  # one or two sentences
@@ -243,15 +243,15 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A reading of a question that is not sure enough to be its answer."""
+    """A reading of a question that is not sure enough to be answered without asking."""
 
-    label: str  # the question that asks it, word for word
+    label: str  # the question in this reading
     plan: Mapping[str, Any]  # of a table, as `POST /tables/query` takes it
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was said, and how far its sources carry it."""
+    """An answer: its text, and how far its sources state it."""
 
     text: str
     citations: tuple[Citation, ...] = ()
@@ -261,16 +261,16 @@ class Answer:
     model: str = "extractive"
     usage: Usage | None = None
     result: int | None = None  # the number of the source that is the table this answer shows
-    card: Card | None = None  # of an answer without a model: its text is this in Markdown
+    card: Card | None = None  # of an answer without a model: `text` is the same in Markdown
     notices: tuple[Notice, ...] = ()
     judging: Judging = Judging.OFF
-    judging_failure: str = ""  # "The check failed: …", of one that failed
-    set_aside: SetAside | None = None  # the end of `text` says the same in Markdown
-    offers: tuple[Offer, ...] = ()  # what may have been meant, to choose from
-    given: str = ""  # the JSON that a program asked for; `text` says the same for people
-    rounds: tuple[ChatMessage, ...] = ()  # calls of a program's own tools, with their results
+    judging_failure: str = ""  # "The check failed: …" if it failed
+    set_aside: SetAside | None = None  # also at the end of `text`, in Markdown
+    offers: tuple[Offer, ...] = ()  # other readings, to choose from
+    given: str = ""  # the JSON that a client asked for; `text` says the same for people
+    rounds: tuple[ChatMessage, ...] = ()  # calls of a client's tools, with their results
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """Those whose results the program still has to bring: its turn is not over."""
+        """The calls whose results the client still has to send; the turn is not over before."""
         return self.rounds[-1].tool_calls if self.rounds else ()

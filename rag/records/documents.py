@@ -1,4 +1,4 @@
-"""Documents, tables and collections, the jobs and sources that bring them, and hits."""
+"""The records of documents, tables, collections, jobs, syncs and hits."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from enum import IntEnum, StrEnum
 
 @dataclass(frozen=True, slots=True)
 class RawTable:
-    """A grid as a reader found it, before anybody knows what its columns mean.
+    """A grid as a reader found it, before its columns are typed.
 
     `rows` is CSV, all rows equally long, in which the first cell is the row's number.
     """
@@ -16,13 +16,13 @@ class RawTable:
     name: str  # of the sheet, the file or the heading above it
     locator: str
     rows: str
-    width: int  # cells in a row, its number apart
+    width: int  # cells in a row, without the row's number
     row_count: int
-    typed: tuple[int, ...] = ()  # columns, from 0, whose figures are figures in the file, too
+    typed: tuple[int, ...] = ()  # columns, from 0, whose cells are typed as numbers in the file
 
 
 class ColumnType(StrEnum):
-    """What the values of a column are."""
+    """The type of a column's values."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -34,9 +34,9 @@ class ColumnType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column with what is known of its values."""
+    """A column, with the statistics of its values."""
 
-    name: str  # as people read it; no two columns of a table share one
+    name: str  # as people read it; unique in its table
     type: ColumnType
     unit: str = ""  # of numbers: "€", "%", "kg"
     decimals: int = 0
@@ -61,30 +61,30 @@ class Table:
     position: int  # from 0, in its document
     name: str
     locator: str
-    row_count: int  # rows of totals apart
+    row_count: int  # without rows of totals
     columns: tuple[TableColumn, ...]
-    words: str = ""  # of names and values, normalised, to choose a table by
+    words: str = ""  # normalised words of names and values, by which a table is chosen
 
     @property
     def label(self) -> str:
-        """Its name with its document's, as people are shown it."""
+        """The table's name with its document's, for people."""
         if self.name.casefold() in self.document_title.casefold():
             return self.document_title
         return f"{self.name} ({self.document_title})"
 
 
-DEFAULT_COLLECTION = "1"  # where documents are that nobody put elsewhere
+DEFAULT_COLLECTION = "1"  # where documents are unless they are put elsewhere
 GROUP = "group:"  # before the name of a member that is a group
 
 
 class Right(IntEnum):
-    """Each holds those before it."""
+    """A right in a collection; each includes those before it."""
 
     NONE = 0
     READ = 1
-    ADD = 2  # documents, and change those that one added
+    ADD = 2  # add documents, and change one's own
     WRITE = 3  # add, change and delete any
-    MANAGE = 4  # say who may what, rename, delete
+    MANAGE = 4  # change rights, rename, delete
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +94,20 @@ class Collection:
     id: str  # digits: the word index holds it as a word
     name: str
     owner: str  # empty: whoever runs the server
-    everybody: Right = Right.NONE  # of each who is known here
+    everybody: Right = Right.NONE  # the right of every known caller
 
 
 @dataclass(frozen=True, slots=True)
 class Readable:
     """The collections that an asker may read: everything that finds documents asks for it (C7)."""
 
-    ids: frozenset[str] | None  # None: there is nobody from whom anything is kept
+    ids: frozenset[str] | None  # None: all collections
 
     def holds(self, collection_id: str) -> bool:
         return self.ids is None or collection_id in self.ids
 
     def only(self, chosen: Iterable[str]) -> "Readable":
-        """Those of them that were chosen; all if none was."""
+        """Return those of them that are in `chosen`; all if `chosen` is empty."""
         wanted = frozenset(chosen)
         if not wanted:
             return self
@@ -122,7 +122,7 @@ NOTHING = Readable(frozenset())
 class Section:
     """A part of a document with a locator, as readable plain text.
 
-    As in Markdown, tables have pipes, entries `- `, code four blanks; other markup is gone.
+    As in Markdown, tables have pipes, list items `- `, code four spaces; other markup is removed.
     """
 
     index: int  # from 0, in reading order
@@ -134,7 +134,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class ReadingReport:
-    """What reading a file gave, and what was left out of it."""
+    """What a reader read in a file, and what it left out."""
 
     pages: int = 0  # PDF pages and slides; 0 for formats that have none
     words: int = 0
@@ -142,8 +142,8 @@ class ReadingReport:
     form_values: int = 0
     pictures: int = 0  # their text is not read
     left_out: tuple[str, ...] = ()  # what, and why, for people
-    recognised: int = 0  # pages, of those above, and pictures, that were read by OCR
-    reader: int = 0  # which readers read it; 0: those of before they were counted
+    recognised: int = 0  # pages (counted above) and pictures that were read by OCR
+    reader: int = 0  # version of the readers; 0: from before they had one
     author: str = ""  # as the file itself says, or its front matter
     date: str = ""  # the same: a day of the calendar, "2025-03-31"
     tags: tuple[str, ...] = ()
@@ -152,9 +152,10 @@ class ReadingReport:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which documents are searched; what is empty filters nothing.
+    """Which documents are searched; an empty field filters nothing.
 
-    Texts are compared in any case. A title has all of the words; a folder holds its folders' files.
+    Texts are compared in any case. A title matches if it has all the words, a folder if it holds
+    the file.
     """
 
     title: str = ""
@@ -169,7 +170,7 @@ class Filters:
         return any(value for _, value in self.items())
 
     def items(self) -> tuple[tuple[str, str], ...]:
-        """Those that filter, by name."""
+        """Return the fields that filter, as pairs of name and value."""
         named = ((name, str(getattr(self, name))) for name in self.__slots__)
         return tuple((name, value) for name, value in named if value)
 
@@ -179,13 +180,13 @@ NO_FILTERS = Filters()
 
 @dataclass(frozen=True, slots=True)
 class FilteredDocuments:
-    """What filters leave of the documents that somebody may read."""
+    """The documents that pass the filters, of those that a caller may read."""
 
     names: tuple[str, ...]
     chunk_ids: frozenset[str]
 
 
-Facets = Mapping[str, Mapping[str, int]]  # documents by value, by the name of a filter
+Facets = Mapping[str, Mapping[str, int]]  # name of a filter → value → number of documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,16 +239,16 @@ class Certainty(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """What a search says of a question as a whole."""
+    """What a search says about a question as a whole."""
 
     certainty: Certainty = Certainty.FOUND
-    missing: tuple["MissingIdentifier", ...] = ()  # codes of it that nobody has
+    missing: tuple["MissingIdentifier", ...] = ()  # its codes that no document has
     is_other_language: bool = False  # than the documents': no word is shared, no sentence is near
 
 
 @dataclass(frozen=True, slots=True)
 class MissingIdentifier:
-    """A code that a question names and no readable document holds, with those near to it."""
+    """A code that a question names and no readable document holds, with similar codes."""
 
     written: str
     near: tuple[str, ...] = ()
@@ -255,7 +256,7 @@ class MissingIdentifier:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file we loaded."""
+    """A file of the library."""
 
     id: str  # derived from its name and first collection: re-ingesting a file keeps its id
     name: str
@@ -266,7 +267,7 @@ class Document:
     chunk_count: int
     ingested_at: datetime
     names: tuple[str, ...] = ()
-    owner: str = ""  # who brought it; empty: whoever runs the server
+    owner: str = ""  # who added it; empty: the operator of the server
     collection_id: str = DEFAULT_COLLECTION
     report: ReadingReport = ReadingReport()
     url: str = ""  # where people open it at its source; "" where that is nowhere
@@ -274,10 +275,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class DocumentPage:
-    """Some documents of a library, by name."""
+    """A page of a library's documents, by name."""
 
     documents: list[Document]
-    matching: int  # of which these are some
+    matching: int  # how many match in all
     total: int  # in the library
 
 
@@ -321,37 +322,37 @@ class Job:
     seconds: float | None = None
     owner: str = ""  # who uploaded it; empty: nobody in particular
     collection_id: str = DEFAULT_COLLECTION
-    attempts: int = 0  # that ended because something was away
+    attempts: int = 0  # attempts that failed because a service was not reachable
     due_at: datetime | None = None  # when it is tried again
-    has_arrived: bool = False  # the text of an upload is among the documents, or was
+    has_arrived: bool = False  # the upload's text is, or was, in the library
 
 
 class SyncState(StrEnum):
-    """How a source stands."""
+    """The state of a source of documents."""
 
     IDLE = "idle"
-    RUNNING = "running"  # a sync waits for its turn, or has it
-    WAITING_FOR_YES = "waiting_for_yes"  # so much is gone there that somebody has to say so
-    AWAY = "away"  # it could not be seen whole: nothing was removed
+    RUNNING = "running"  # a sync is queued or runs
+    WAITING_FOR_YES = "waiting_for_yes"  # so many files are gone that a person has to confirm
+    AWAY = "away"  # it could not be listed completely: nothing was removed
     FAILED = "failed"
     REMOVING = "removing"  # with its documents
 
 
 class Standing(StrEnum):
-    """How a file of a source stands."""
+    """The state of a file of a source."""
 
     LISTED = "listed"
-    ASKED = "asked"  # not listed any more; its removal waits for a yes
-    AGREED = "agreed"  # its removal has its yes
-    REMOVING = "removing"  # its document goes
-    REMOVED = "removed"  # its document is gone, and can be had back for a while
+    ASKED = "asked"  # not listed any more; its removal waits for confirmation
+    AGREED = "agreed"  # its removal is confirmed
+    REMOVING = "removing"  # its document is being deleted
+    REMOVED = "removed"  # its document is deleted, and can be restored for a while
     BACK = "back"  # its removal was undone; its document has yet to be read again
-    KEPT = "kept"  # its document is there though the source lists it no more
+    KEPT = "kept"  # its document stays though the source lists it no more
 
 
 @dataclass(frozen=True, slots=True)
 class SyncCounts:
-    """What a sync found."""
+    """The numbers of files that a sync counted."""
 
     new: int = 0
     changed: int = 0
@@ -371,13 +372,13 @@ class DocumentSource:
     kind: str  # folder, web, git, store, or what a package adds
     name: str  # short: goes before names that another document has already
     collection_id: str = DEFAULT_COLLECTION
-    owner: str = ""  # of it and of its documents; empty: whoever runs the server
+    owner: str = ""  # also of its documents; empty: the operator of the server
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     depth: int = 3
-    every_seconds: int | None = None  # between two syncs; None: when somebody says so
-    watch: bool = False  # each change is looked at when it happens
-    is_operators: bool = False  # added by whoever runs the server, who may read all of its disk
+    every_seconds: int | None = None  # between two syncs; None: only on demand
+    watch: bool = False  # each change is synced when it happens
+    is_operators: bool = False  # added by the operator, who may read all of the server's disk
     state: SyncState = SyncState.IDLE
     reason: str = ""  # for people
     counts: SyncCounts = SyncCounts()  # of the last sync

@@ -1,4 +1,4 @@
-"""Sessions, their messages and summaries, and what happens in a turn."""
+"""The records of sessions, messages and summaries, and the events of a turn."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -36,7 +36,7 @@ class Message:
     known_sources: int | None = None  # of a question: registered when it was asked, if known
 
     def checked(self, words: str) -> list[Citation]:
-        """The verdicts of an answer that go with words of it, by offsets into these."""
+        """Return the citations of a part of the answer's text, with offsets into that part."""
         position = self.content.find(words)
         return [
             replace(citation, start=citation.start - position, end=citation.end - position)
@@ -47,7 +47,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ImportedMessage:
-    """One message of a transcript brought along from elsewhere."""
+    """One message of an imported transcript."""
 
     role: str
     content: str
@@ -92,22 +92,22 @@ class Session:
     last_used_at: datetime
     message_count: int
     config: ContextConfig
-    expires_at: datetime | None = None  # of one in which nothing that is said is kept
-    collections: tuple[str, ...] = ()  # ids of those that were chosen; none: all one may read
-    parent: str | None = None  # of a branch: the session that it went off from
+    expires_at: datetime | None = None  # of a temporary session
+    collections: tuple[str, ...] = ()  # ids of those that were chosen; none: all readable ones
+    parent: str | None = None  # of a branch: the session it began from
     branch_index: int | None = None  # the first message that is not its parent's
-    family: str | None = None  # those that share one register
-    model: str | None = None  # that was picked for it; None: the one that answers everybody
-    client_id: str | None = None  # what a client that chose one calls it
+    family: str | None = None  # the sessions that share one register
+    model: str | None = None  # the picked model; None: the default one
+    client_id: str | None = None  # the client's own id for it
     source_count: int = 0  # the highest number of a source; a branch has its family's as well
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierTopics:
-    """What was said before a question, and leads its search: texts with their weights."""
+    """Earlier texts that influence the search for a question, with their weights."""
 
     texts: tuple[tuple[str, float], ...] = ()  # their vectors and their words' scores are added
-    documents: frozenset[str] = frozenset()  # ids of those cited last, which are preferred
+    documents: frozenset[str] = frozenset()  # ids of the documents cited last, which are preferred
 
 
 NO_EARLIER_TOPICS = EarlierTopics()
@@ -115,7 +115,7 @@ NO_EARLIER_TOPICS = EarlierTopics()
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """A question made to stand alone, and what leads its search."""
+    """A question made to stand alone, and what its search uses."""
 
     query: str  # what people are shown as "searched for"
     is_followup: bool
@@ -128,11 +128,11 @@ class Resolution:
 
 
 class LineMark(StrEnum):
-    """How a line of a summary came to stand there."""
+    """How a line of a summary was made."""
 
-    WRITTEN = "written"  # in a model's words, which one sentence of the turns carries
+    WRITTEN = "written"  # in a model's words, which one sentence of the turns states
     QUOTED = "quoted"  # word for word from the turns
-    PUT_BACK = "put_back"  # word for word as well: a model had left it out
+    PUT_BACK = "put_back"  # word for word from the turns: a model had left it out
     UNCHECKED = "unchecked"  # in a model's words; it has no number and contradicts nothing
 
 
@@ -146,32 +146,32 @@ class SummarySection(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SummaryLine:
-    """One line of a summary, and the messages that it rests on."""
+    """One line of a summary, and the messages that it is based on."""
 
     section: SummarySection
     text: str
     mark: LineMark
     messages: tuple[int, ...] = ()
     numbers: tuple[int, ...] = ()
-    by_model: bool = False  # it is patched by the next compaction, else taken anew from the turns
+    by_model: bool = False  # the next compaction patches it; others are taken anew from the turns
 
 
 @dataclass(frozen=True, slots=True)
 class LineEdit:
-    """A line that a person corrected, or took out (`text` is empty): it does not come back."""
+    """A person's correction of a line; with an empty `text`, the line is removed for good."""
 
     original: str
     text: str = ""
-    messages: tuple[int, ...] = ()  # that the line rested on
+    messages: tuple[int, ...] = ()  # that the line was based on
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryReport:
-    """What became of every number and name of the turns that a summary stands for.
+    """What became of every number and name of the turns that a summary replaces.
 
-    In the summary is what it holds literally or in a range; of this, *stated* is what stands beside
-    a statement. *Recallable* is what no line states and a question about it brings back; *listed*
-    what stands in a list alone and in no paragraph. What is in none of them is lost.
+    The summary holds a number literally or in a range; a *stated* one stands beside a statement. A
+    *recallable* one stands in no line, and a question about it brings it back; a *listed* one
+    stands only in a list, and in no paragraph. All others are lost.
     """
 
     citations_required: int
@@ -184,20 +184,20 @@ class SummaryReport:
     stated_names: tuple[str, ...] = ()
     recallable_names: tuple[str, ...] = ()
     listed_names: tuple[str, ...] = ()
-    ranged_citations: int = 0  # only in a range, for want of room
-    paragraphs: int = 0  # answers of which a line stands
+    ranged_citations: int = 0  # only in a range, to save tokens
+    paragraphs: int = 0  # answers with a line in the summary
     said: int = 0  # sentences of the user
     written: int = 0  # lines, by their mark
     quoted: int = 0
     put_back: int = 0
     unchecked: int = 0
-    dropped: int = 0  # clauses of a model that speak of nothing in the turns
+    dropped: int = 0  # clauses of a model about nothing in the turns
     tokens_before: int = 0
     tokens_after: int = 0
     seconds: float = 0.0
     calls: int = 0  # of a model
-    model_tokens: int = 0  # of these calls, both ways
-    model: str = "extractive"  # or that which wrote lines of it
+    model_tokens: int = 0  # of these calls, prompt and reply
+    model: str = "extractive"  # or the model that wrote lines of it
     problems: tuple[str, ...] = ()  # why a model's summary, or a part of it, was not taken
 
     @property
@@ -207,14 +207,14 @@ class SummaryReport:
 
     @property
     def citations_brought_back(self) -> int:
-        """Those that it does not hold, and that a question about them brings back."""
+        """Required citations that the text does not hold, and a question brings back."""
         return min(
             self.citations_required - self.citations_in_summary, len(self.recallable_citations)
         )
 
     @property
     def citations_lost(self) -> int:
-        """Neither in the summary nor to be brought back: 0, or it is a fault."""
+        """Required citations neither in the text nor recallable: above 0 is a fault."""
         reachable = self.citations_in_summary + self.citations_brought_back
         return max(0, self.citations_required - reachable)
 
@@ -225,13 +225,13 @@ class SummaryReport:
 
     @property
     def names_lost(self) -> int:
-        """Neither in the summary nor to be brought back: 0, or it is a fault."""
+        """Required names neither in the text nor recallable: above 0 is a fault."""
         return max(0, self.names_required - self.names_kept - self.names_brought_back)
 
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """What a summary quotes, by its offsets there, and the message that it is of."""
+    """A quotation in a summary, by its offsets there, and the message it is from."""
 
     start: int
     end: int
@@ -251,7 +251,9 @@ class Summary:
     tokens: int
     quotations: tuple[Quotation, ...] = ()
     lines: tuple[SummaryLine, ...] = ()  # in the order of the text
-    model_lines: tuple[SummaryLine, ...] = ()  # the verified ones, whether there was room or not
+    model_lines: tuple[
+        SummaryLine, ...
+    ] = ()  # the verified ones, including those for which there was no room
     written_to: int = 0  # the first message that no model has summarised
     edits: tuple[LineEdit, ...] = ()
     id: int | None = None  # in the store
@@ -277,14 +279,14 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What this answer is written from, with the session's numbers."""
+    """The sources that this answer is written from, with the session's numbers."""
 
     sources: tuple[Source, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """So many questions are before this one at the model."""
+    """The model's queue holds `before` questions before this one."""
 
     before: int
 
@@ -298,7 +300,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Discarded:
-    """What was written up to here is no part of the answer; it begins anew."""
+    """The text so far is no part of the answer, which begins anew."""
 
     reason: str  # one line, for people
 
@@ -330,7 +332,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The stream ends here: what to tell the user. The question is stored."""
+    """The turn ends here with an error and its message for the user. The question is stored."""
 
     error: Exception
     message: str
@@ -339,7 +341,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What words had left open in the finished answer, a judge decided; stored as well."""
+    """A judge decided what words had left open in the finished answer; also stored."""
 
     message: Message
 

@@ -1,4 +1,4 @@
-"""Play a script in a session, turn by turn, and check what is expected."""
+"""Play a script in a session, turn by turn, and check its expectations."""
 
 import math
 import re
@@ -10,11 +10,13 @@ from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers, without_markers
 from rag.citations.register import brought_source
 from rag.documents.files import IncomingFile
+from rag.errors import UserError
 from rag.language.names import Lexicon
 from rag.memory.context import SUMMARY_TITLE
 from rag.records import (
     EVERYTHING,
     ContextConfig,
+    Event,
     Failed,
     Finished,
     ImportedMessage,
@@ -40,6 +42,7 @@ from rag.regression.script import (
     ScriptTurn,
     SettingsStep,
     WantedStatement,
+    flat,
 )
 from rag.runtime.progress import Stage
 from rag.sessions.transcript import edited
@@ -52,19 +55,19 @@ if TYPE_CHECKING:
 RANGE = re.compile(r"\[(\d{1,6})\]–\[(\d{1,6})\]")
 NOT_IN_NUMBERS = re.compile(r"[,\s*]")
 ROW = re.compile(r"\s*(?:>\s*)?\|")
-CheckOutcome = tuple[str, bool, str]  # the expectation, whether it holds, what there is instead
+CheckOutcome = tuple[str, bool, str]  # (expectation, whether it holds, what was found instead)
 
 
 @dataclass(slots=True)
 class Earlier:
-    """What earlier turns left, by their number."""
+    """The results of earlier turns, by turn number."""
 
     cited: dict[int, tuple[Source, ...]] = field(default_factory=dict)
     exchanges: dict[int, str] = field(default_factory=dict)
-    indices: dict[int, int] = field(default_factory=dict)  # of the questions
+    indices: dict[int, int] = field(default_factory=dict)  # message indices of the questions
 
     def numbers(self, turn: int, document: str | None = None) -> set[int]:
-        """The numbers that a turn cited, of one document."""
+        """Return the source numbers that a turn cited, of one document or all."""
         return {
             source.number
             for source in self.cited.get(turn, ())
@@ -73,7 +76,7 @@ class Earlier:
 
 
 def of_answer(turn: Expectations, ended: Finished, past: Earlier) -> Iterator[CheckOutcome]:
-    """What is expected of an answer in words, sources and verdicts."""
+    """Check an answer's words, sources and verdicts."""
     text, answer = ended.message.content, ended.message.answer
     sources = ", ".join(f"{s.document_name} ({s.locator})" for s in ended.sources)
     yield "is answered", bool(text.strip()), ""
@@ -110,7 +113,7 @@ def _of_question(turn: Expectations, ended: Finished) -> Iterator[CheckOutcome]:
 
 
 def no_other_numbers(text: str, highest: int) -> CheckOutcome:
-    """Numbers 1 to `highest` are what the conversation has given; no answer may show another."""
+    """Check that the answer shows only source numbers 1 to `highest`, which were given out."""
     other = [number for number in cited_numbers(text) if not 1 <= number <= highest]
     return "gives no number that it was not given", not other, ", ".join(map(str, other))
 
@@ -133,22 +136,18 @@ def _cites(wanted: str | CitedPlace, sources: Sequence[Source]) -> bool:
 
 
 def holds(text: str, words: str) -> bool:
-    """Whether the text has the words in a row, ignoring case, blanks, markers and emphasis.
+    """Return whether a text has these words in a row, ignoring case, blanks, markers, emphasis.
 
-    What begins or ends with a figure is not found inside of a longer one.
+    Words that begin or end with a digit do not match inside a longer figure.
     """
-    wanted = re.escape(_flat(words))
+    wanted = re.escape(flat(words))
     before = r"(?<!\d)(?<!\d[.,])" if words[:1].isdigit() else ""
     after = r"(?![.,]?\d)" if words[-1:].isdigit() else ""
-    return re.search(before + wanted + after, _flat(without_markers(text))) is not None
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.replace("*", "").casefold().split())
+    return re.search(before + wanted + after, flat(without_markers(text))) is not None
 
 
 def is_same_value(shown: str, wanted: str) -> bool:
-    """Whether a cell is this value: 1,216 is 1216, and 243.20 is 243.2."""
+    """Return whether a cell has this value: 1,216 is 1216, and 243.20 is 243.2."""
     plain = [NOT_IN_NUMBERS.sub("", cell) for cell in (shown, wanted)]
     try:
         return math.isclose(*map(float, plain))
@@ -157,12 +156,12 @@ def is_same_value(shown: str, wanted: str) -> bool:
 
 
 def words_of(text: str) -> set[str]:
-    """The words, whatever their case."""
+    """Return the words of a text in lower case."""
     return set(re.findall(r"\w+", text.casefold()))
 
 
 def numbers_in(text: str) -> set[int]:
-    """Every number of a summary; its list may hold ranges of any length, such as `[3]–[40]`."""
+    """Return every source number in a summary, including ranges such as `[3]–[40]`."""
     numbers = set(cited_numbers(text))
     for first, last in RANGE.findall(text):
         numbers.update(range(int(first), int(last) + 1))
@@ -170,7 +169,7 @@ def numbers_in(text: str) -> set[int]:
 
 
 def stands_beside(text: str, words: str, numbers: Iterable[int]) -> bool:
-    """Whether the words stand in one line, or one table with its lead-in, with such a number."""
+    """Return whether the words are on one line, or in a table with its lead-in, with a number."""
     wanted = set(numbers)
     return any(
         holds(block, words) and wanted & numbers_in(block) for block in _lines_and_tables(text)
@@ -178,7 +177,7 @@ def stands_beside(text: str, words: str, numbers: Iterable[int]) -> bool:
 
 
 def _lines_and_tables(text: str) -> Iterator[str]:
-    """Tables with the line before them."""
+    """Yield each line, and each table with the line before it."""
     lead, rows = "", list[str]()
     for line in [*text.splitlines(), ""]:
         yield line
@@ -192,24 +191,24 @@ def _lines_and_tables(text: str) -> Iterator[str]:
 
 
 OWNER = "regression"
-MANY = 2_000  # messages: more than any window holds
+MANY = 2_000  # messages, more than any context window holds
 
 
 @dataclass(slots=True)
 class Position:
-    """Where a replay stands: what another process needs to go on from there."""
+    """The state of a replay, with which another process can continue it."""
 
     script: Script
     source: ScriptFile
     session_id: str
-    compacts: bool = True  # or shows what the same conversation is without
-    turns_done: int = 0  # turns that are done
+    compacts: bool = True  # False: replays without compaction, to compare
+    turns_done: int = 0  # turns played so far
     earlier: Earlier = field(default_factory=Earlier)
     failed: set[int] = field(default_factory=set)  # turns
 
 
 class Player:
-    """Plays one script over one application."""
+    """Plays one script against an application."""
 
     def __init__(self, application: "Application", position: Position) -> None:
         self._application = application
@@ -218,10 +217,10 @@ class Player:
         self._position = position
 
     def play(self) -> Iterator[PlayedTurn]:
-        """Each turn from where it stands up to the next restart, or to the end.
+        """Yield each turn from the current position to the next restart or the end.
 
         Raises:
-            UserError: an expectation of the file could not fail; says which.
+            UserError: An expectation of the file can never fail; the message says which.
         """
         position = self._position
         for turn in position.script.turns[position.turns_done :]:
@@ -257,15 +256,15 @@ class Player:
     def _ask(self, number: int, turn: Ask | Regenerate) -> PlayedTurn:
         if isinstance(turn, Ask) and turn.edit is not None:
             self._branch(number, turn.edit)
-        if isinstance(turn, Ask):
-            question, events = turn.ask, self._assistant.ask(self._session, turn.ask)
-        else:
-            last = self._session.read().message_count - 1
-            question, events = "the same again", self._assistant.regenerate(self._session, last)
         action = "ask" if isinstance(turn, Ask) else "regenerate"
         try:
+            question, events = self._events(turn)
+        except UserError as error:  # the question cannot be asked at all
+            place = ("turns", number - 1, action)
+            raise self._position.source.error(place, str(error).rstrip(".")) from error
+        try:
             outcome_events = list(events)
-        except Exception as error:  # noqa: BLE001 - it has failed, whatever it is; others go on
+        except Exception as error:  # noqa: BLE001 - any error fails this turn; others go on
             check = Check(number, "is answered", False, f"{type(error).__name__}: {error}")
             return PlayedTurn(number, action, question, checks=(check,))
         last_event = ending(outcome_events)
@@ -299,8 +298,14 @@ class Player:
             checks=tuple(checks),
         )
 
+    def _events(self, turn: Ask | Regenerate) -> tuple[str, Iterator[Event]]:
+        if isinstance(turn, Ask):
+            return turn.ask, self._assistant.ask(self._session, turn.ask)
+        last = self._session.read().message_count - 1
+        return "the same again", self._assistant.regenerate(self._session, last)
+
     def _branch(self, number: int, earlier: int) -> None:
-        """Go on where a question is edited; what was asked after it is not there."""
+        """Continue from a question that is edited, without the turns after it."""
         index = self._position.earlier.indices.get(earlier)
         if index is None:
             raise self._position.source.error(
@@ -359,7 +364,7 @@ class Player:
         )
 
     def summary(self) -> str:
-        """The summary alone, as a model is sent it."""
+        """Return the summary that a model is sent, without its title."""
         for message in self._assistant.context_messages(self._session):
             if message.role == Role.SYSTEM:
                 return message.content.partition(SUMMARY_TITLE)[2].strip()
@@ -400,7 +405,7 @@ class Player:
         return f"states {statement.words!r} beside {markers}", beside, summary
 
     def _recalled(self, wanted: Recalled) -> str:
-        """What memory brings for a question: the messages apart that are sent as they were said."""
+        """Return what memory recalls for a question, without messages sent verbatim."""
         messages = self._assistant.preview(self._session, wanted.ask)
         ends = [messages[0], messages[-1]] if messages[0].role == Role.SYSTEM else [messages[-1]]
         sent = "\n".join(end.content for end in ends)
@@ -423,7 +428,7 @@ class Player:
             yield f"recalls {wanted.words!r} for {wanted.ask!r}{beside}", is_recalled, text
 
     def _blame(self, number: int, key: str, earlier: int, what: str) -> None:
-        """What cannot fail is an error of the file, unless that turn went wrong itself."""
+        """Raise an error of the script for an expectation that cannot fail, if that turn passed."""
         if earlier not in self._position.failed:
             place = ("turns", number - 1, key)
             raise self._position.source.error(place, f"turn {earlier} {what}")
@@ -478,7 +483,10 @@ class Player:
 
 
 def configure(session: "SessionHandle", wanted: Configured, *, compacts: bool) -> None:
-    """Change a session's configuration; without compaction as much as fits stays as it was said."""
+    """Change a session's configuration.
+
+    Without compaction, messages stay verbatim as far as they fit.
+    """
     config = wanted.changed(session.read().config)
     if not compacts:
         config = ContextConfig(

@@ -1,7 +1,7 @@
-"""Scripted conversations as tests of pytest: it collects `*.conversation.json`, `.yaml` and `.yml`.
+"""A pytest plugin that collects scripted conversations: `*.conversation.json`, `.yaml` and `.yml`.
 
-Loaded by every pytest of an environment that has Groundnote, so nothing else of it is imported
-before such a file is run.
+Every pytest in an environment with Groundnote loads it, so the rest of the package is imported only
+when such a file is run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MODELS = ("none", "recorded", "live")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Who answers, and where settings are."""
+    """Add the options for the model and the settings."""
     group = parser.getgroup("groundnote")
     group.addoption(
         "--groundnote-model",
@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """A file of the right name is one test."""
+    """Collect a file with a matching name as one test."""
     if file_path.name.endswith(ENDINGS):
         return ConversationFile.from_parent(parent, path=file_path)
     return None
@@ -47,11 +47,11 @@ class ConversationFile(pytest.File):
 
 
 class Unmet(Exception):
-    """What did not hold, for people."""
+    """Raised with the expectations that did not hold."""
 
 
 class ScriptItem(pytest.Item):
-    """Passes if everything that the conversation expects holds."""
+    """A test that passes if all expectations of the conversation hold."""
 
     def runtest(self) -> None:
         replay = _replayer(self.config).replay(self.path)
@@ -80,7 +80,7 @@ REPLAYER = pytest.StashKey[Any]()
 
 
 def _replayer(config: pytest.Config) -> Any:
-    """One for all conversations of a run: they share libraries and the embedding model."""
+    """Return the run's replayer: conversations share libraries and the embedding model."""
     if REPLAYER not in config.stash:
         from rag.regression.replay import Libraries, Replayer, ReplayOptions, settings_for
         from rag.settings import load_settings

@@ -1,4 +1,4 @@
-"""Replay scripted conversations: which model, over which library, in which processes."""
+"""Replay scripted conversations: choose the model, the library and the processes."""
 
 import hashlib
 import json
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 # ── A model's replies, kept beside a conversation and given again without it ──────────────────────
 
-PIECE = 24  # characters that are given at once: whatever waits for whole markers is tried
+PIECE = 24  # characters yielded at once: short, so that markers are split
 
 
 class RecordedCall(Strict):
@@ -72,12 +72,12 @@ class Recording(Strict):
 
 
 def recording_of(script: Path) -> Path:
-    """Where the replies of a conversation are kept."""
+    """Return the path of a conversation's recorded replies."""
     return script.with_name(f"{script.name.split('.')[0]}.recorded.json")
 
 
 class RecordedModel:
-    """Gives the replies of a recording; `turn` says which turn it is."""
+    """A model that returns recorded replies; `turn` is the turn being played."""
 
     takes_tools = False
 
@@ -92,7 +92,7 @@ class RecordedModel:
         return self._recording.model
 
     def stream(self, request: ModelRequest) -> Iterator[ModelDelta]:
-        """The next reply of this turn. Raises UserError where none was recorded."""
+        """Yield the next reply of this turn. Raises UserError if none was recorded."""
         replies = self._recording.turns.get(str(self.turn), ())
         position = self._reply_counts.get(self.turn, 0)
         if position >= len(replies):
@@ -111,7 +111,7 @@ class RecordedModel:
 
 
 class Recorder:
-    """Passes a model's replies on, and keeps them."""
+    """Passes a model's replies on and records them."""
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
@@ -119,10 +119,10 @@ class Recorder:
         self._turns: dict[str, list[dict[str, Any]]] = {}
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)  # what only some models know
+        return getattr(self._model, name)  # attributes that only some models have
 
     def stream(self, request: ModelRequest) -> Iterator[ModelDelta]:
-        """As the model does."""
+        """Yield the model's reply and record it."""
         reply: dict[str, Any] = {"text": ""}
         for delta in self._model.stream(request):
             if delta.discard:
@@ -151,13 +151,13 @@ class Recorder:
 # ── Libraries to replay conversations over: ingested once, and kept by what they are made of ──────
 
 PACKAGE = Path(__file__).parents[1]
-MOST_LIBRARIES = 8  # libraries; the one that was used longest ago goes first
+MOST_LIBRARIES = 8  # libraries; the least recently used is deleted first
 READS = ("documents", "ingestion", "search", "tables", "language", "db")
 CODE = (".py", ".toml", ".txt", ".json", ".sql")
 
 
 class Libraries:
-    """Makes applications over folders of documents; one embedding model serves all of them."""
+    """Opens applications over folders of documents, with one embedding model for all."""
 
     def __init__(self, settings: Settings, embedder: Embedder | None = None) -> None:
         self._settings = settings
@@ -167,11 +167,11 @@ class Libraries:
 
     @contextmanager
     def copied(self, folder: Path) -> Iterator[Path]:
-        """A data folder of its own with these documents, which is deleted at the end.
+        """Return a temporary data folder with these documents, deleted at the end.
 
         Raises:
-            UserError: there are no documents.
-            SetupError: one cannot be read.
+            UserError: There are no documents.
+            SetupError: A document cannot be read.
         """
         path = self._ingested(folder)
         with tempfile.TemporaryDirectory(prefix="groundnote-") as place:
@@ -181,7 +181,7 @@ class Libraries:
 
     @contextmanager
     def opened(self, data: Path, model: ChatModel | None = None) -> Iterator["Application"]:
-        """An application over a data folder; `model` instead of the one of the settings."""
+        """Open an application over a data folder, with `model` instead of the settings' model."""
         settings = self.settings(data)
         if isinstance(model, RecordedModel):
             settings = without_model(settings)
@@ -194,7 +194,7 @@ class Libraries:
             application.stop()
 
     def settings(self, data: Path) -> Settings:
-        """Ours, for a data folder that nobody else uses."""
+        """Return the settings with a private data folder."""
         settings = self._settings
         return settings.model_copy(
             update={
@@ -208,7 +208,7 @@ class Libraries:
         )
 
     def _ingested(self, folder: Path) -> Path:
-        """Where these documents are ingested, once for all runs."""
+        """Return the folder in which these documents are ingested, once for all runs."""
         path = self._folder / self._name(folder)
         if not path.is_dir():
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -233,7 +233,7 @@ class Libraries:
                     raise SetupError(f"{progress.name} of {folder}: {progress.reason}")
 
     def _name(self, folder: Path) -> str:
-        """Of the documents, the settings that read them, and the code that does."""
+        """Hash the documents, the settings that affect reading, and the code that reads."""
         digest = hashlib.sha256()
         for path in sorted(entry for entry in folder.rglob("*") if entry.is_file()):
             digest.update(f"{path.relative_to(folder)}\0".encode())
@@ -251,13 +251,13 @@ class Libraries:
 
 
 def without_model(settings: Settings) -> Settings:
-    """Settings that name no language model: none is asked, and no server."""
+    """Return the settings without a language model or its server."""
     llm = settings.llm.model_copy(update={"model": None, "base_url": None})
     return settings.model_copy(update={"llm": llm})
 
 
 def _digest_of_code() -> bytes:
-    """Another version of us may read documents in another way."""
+    """Hash the code: another version may read documents differently."""
     digest = hashlib.sha256()
     for folder in READS:
         for path in sorted((PACKAGE / folder).rglob("*")):
@@ -271,28 +271,28 @@ MODELS = ("none", "recorded", "live")
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """How conversations are replayed."""
+    """Options of a replay."""
 
-    model: str = ""  # of MODELS; "": a recording if there is one, else what the settings say
+    model: str = ""  # one of MODELS; "": a recording if there is one, else the settings' model
     records: bool = False
     compacts: bool = True
-    documents: Path | None = None  # instead of what a script names
+    documents: Path | None = None  # replaces the folder that a script names
 
 
 @dataclass(slots=True)
 class ReplayState:
-    """What another process needs to go on with a conversation."""
+    """The state with which another process continues a conversation."""
 
     settings: Settings
     data: Path
     position: Position
     recording: Path | None
-    embedder: Embedder | None  # that is not the one of the settings
+    embedder: Embedder | None  # set if it is not the settings' embedder
 
 
 @dataclass(slots=True)
 class Replayer:
-    """Replays one conversation after the other; those over one folder share its library."""
+    """Replays conversations one after the other; those over one folder share its library."""
 
     settings: Settings
     libraries: Libraries
@@ -307,7 +307,10 @@ class Replayer:
         self._stack.close()
 
     def replay(self, path: Path) -> Replay:
-        """Play one file to its end, whatever fails on the way; an error of the file is told."""
+        """Play one file to its end, even if turns fail.
+
+        An error in the file becomes its `error`.
+        """
         began, title, turns = time.monotonic(), path.name, list[PlayedTurn]()
         try:
             script, source = read_script(path)
@@ -346,7 +349,7 @@ class Replayer:
         return self._shared[folder]
 
     def _model(self, path: Path) -> RecordedModel | Recorder | None:
-        """The recording, if it is to be used; a recorder; None: what the settings say."""
+        """Return the recording or a recorder; None for the settings' model."""
         recording = recording_of(path)
         if self.options.records:
             from rag.wiring.components import open_model
@@ -362,12 +365,12 @@ class Replayer:
 
 
 def settings_for(settings: Settings, options: ReplayOptions) -> Settings:
-    """Without the model of the settings where none is to be asked."""
+    """Return the settings, without their model where none is to be used."""
     return settings if options.model in ("", "live") else without_model(settings)
 
 
 def files_of(paths: tuple[Path, ...] | list[Path]) -> Iterator[Path]:
-    """The scripts at some paths. Raises UserError for a folder without any: it tests nothing."""
+    """Yield the scripts at the paths. Raises UserError for a folder without scripts."""
     for path in paths:
         if not path.is_dir():
             yield path
@@ -403,7 +406,7 @@ def _until_restart(
 
 
 def _in_new_process(rest: ReplayState) -> tuple[list[PlayedTurn], Position]:
-    """What follows a restart, played by a process that knows only what was stored."""
+    """Play what follows a restart in a process that has only the stored data."""
     paths = [str(PACKAGE.parent), *(entry for entry in sys.path if entry)]
     ended = subprocess.run(
         [sys.executable, "-c", "from rag.regression.replay import resume; resume()"],
@@ -424,10 +427,10 @@ def _in_new_process(rest: ReplayState) -> tuple[list[PlayedTurn], Position]:
 
 
 def resume() -> None:
-    """Go on after a restart: this process is told where, and tells what came of it."""
+    """Continue after a restart, in the new process: read the state on stdin, write the outcome."""
     rest: ReplayState = pickle.loads(sys.stdin.buffer.read())
     answers, sys.stdout = os.fdopen(os.dup(1), "wb"), sys.stderr
-    os.dup2(2, 1)  # whatever a library prints
+    os.dup2(2, 1)  # output of libraries goes to stderr
     outcome: tuple[list[PlayedTurn], Position] | str
     try:
         outcome = _resumed(rest), rest.position

@@ -1,4 +1,4 @@
-"""Results of replays and measures as text for people, and JSON and JUnit for programs."""
+"""Results of replays and measurements, as text for people, JSON and JUnit for programs."""
 
 import json
 import re
@@ -25,23 +25,23 @@ from rag.wiring.components import package_folder
 
 
 def ending(events: Iterable[Event]) -> Finished | Failed:
-    """The event that a turn ended with; what a judge says afterwards is read, but not it."""
+    """Return the event with which a turn ended; a judge's events may follow it."""
     return [event for event in events if isinstance(event, Finished | Failed)][-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One expectation of one turn."""
+    """An expectation of a turn, checked."""
 
     turn: int  # from 1
     expectation: str
     held: bool
-    got: str = ""  # what there was instead
+    got: str = ""  # what was found instead
 
 
 @dataclass(frozen=True, slots=True)
 class CitedSource:
-    """A source as an answer cites it."""
+    """A source that an answer cites."""
 
     number: int
     document: str
@@ -51,17 +51,17 @@ class CitedSource:
 
 @dataclass(frozen=True, slots=True)
 class PlayedTurn:
-    """One turn, with what it gave."""
+    """A turn and its results."""
 
     number: int  # from 1
     action: str
-    said: str  # the question, or what was done
+    said: str  # the question, or a description of the action
     answer: str = ""
-    resolved: str = ""  # the question as it was searched for, where that is another
+    resolved: str = ""  # the standalone question, if it differs
     cited: tuple[CitedSource, ...] = ()
     summary: str = ""
-    recalled: tuple[str, ...] = ()  # what a model would be sent for each probe, beside the summary
-    tokens: int = 0  # of what a model would be sent after this turn
+    recalled: tuple[str, ...] = ()  # what a model would be sent for each probe, without the summary
+    tokens: int = 0  # tokens that a model would be sent after this turn
     checks: tuple[Check, ...] = ()
 
     @property
@@ -71,17 +71,17 @@ class PlayedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """How one conversation went."""
+    """The result of one conversation."""
 
     title: str
     file: str
     turns: tuple[PlayedTurn, ...] = ()
-    error: str = ""  # of the file: nothing, or not all, could be replayed
+    error: str = ""  # an error of the file, which was not replayed completely
     seconds: float = 0.0
 
     @property
     def name(self) -> str:
-        """What the conversation is called by."""
+        """The file's name without endings."""
         return Path(self.file).name.split(".")[0]
 
     @property
@@ -98,7 +98,7 @@ class Replay:
 
     @property
     def outcome(self) -> tuple[object, ...]:
-        """What two runs of the same must have in common."""
+        """What must be equal in two runs of the same script."""
         return self.error, self.turns
 
 
@@ -109,7 +109,7 @@ class Replay:
 _ARTICLE = re.compile(ENGLISH.patterns["articles"])
 
 
-class KnownQuestion(BaseModel):
+class EvaluatedQuestion(BaseModel):
     """One line of a questions file; without `document` the library does not answer it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -125,9 +125,9 @@ class KnownQuestion(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """One question with what came of it."""
+    """A question and its graded answer."""
 
-    question: KnownQuestion
+    question: EvaluatedQuestion
     answered: str
     declined: bool
     documents: tuple[str, ...]  # cited, in order of their first citation
@@ -148,16 +148,16 @@ class Graded:
 
 
 class Answers(Protocol):
-    """What is being measured."""
+    """The assistant that is measured."""
 
     def ask(self, session: SessionHandle, question: str) -> Iterator[Event]: ...
 
 
-def read_questions(path: Path) -> list[KnownQuestion]:
-    """Read a JSON Lines file.
+def read_questions(path: Path) -> list[EvaluatedQuestion]:
+    """Read a JSON Lines file of questions.
 
     Raises:
-        UserError: it is missing or empty, or a line is no question; names the line.
+        UserError: It is missing or empty, or a line is no question; names the line.
     """
     lines = read_text(path).splitlines()
     results = [
@@ -168,16 +168,16 @@ def read_questions(path: Path) -> list[KnownQuestion]:
     return results
 
 
-def _question(path: Path, line: str, number: int) -> KnownQuestion:
+def _question(path: Path, line: str, number: int) -> EvaluatedQuestion:
     try:
         data = json.loads(line)
     except ValueError as error:
         raise UserError(f"{path}, line {number}: not JSON; {error}.") from error
-    return validated(KnownQuestion, ScriptFile(path, data, {(): number}))
+    return validated(EvaluatedQuestion, ScriptFile(path, data, {(): number}))
 
 
-def grade(question: KnownQuestion, assistant: Answers, session: SessionHandle) -> Graded:
-    """Ask one question in a session of its own."""
+def grade(question: EvaluatedQuestion, assistant: Answers, session: SessionHandle) -> Graded:
+    """Ask one question in a session and grade the answer."""
     last = ending(assistant.ask(session, question.question))
     if isinstance(last, Failed):
         return Graded(question, "", declined=True, documents=())
@@ -193,7 +193,10 @@ def grade(question: KnownQuestion, assistant: Answers, session: SessionHandle) -
 
 
 def token_f1(text: str, gold: str) -> float:
-    """Overlap of words, articles and markers apart, as in SQuAD (Rajpurkar et al., EMNLP 2016)."""
+    """Return the overlap of words without articles and markers, as SQuAD's F1.
+
+    Source: Rajpurkar et al., EMNLP 2016.
+    """
     ours, theirs = Counter(_words(text)), Counter(_words(gold))
     common = sum((ours & theirs).values())
     if common == 0:
@@ -208,7 +211,7 @@ def _words(text: str) -> list[str]:
 
 
 def summary_of(graded: Sequence[Graded]) -> dict[str, Any]:
-    """Means over all questions; a measure without questions is None."""
+    """Return means over all questions; a measure without questions is None."""
     answerable = [g for g in graded if g.is_answerable]
     others = [g for g in graded if not g.is_answerable]
     answers = _mean([not g.declined for g in answerable])
@@ -230,12 +233,12 @@ def _mean(values: Sequence[float]) -> float | None:
 
 # ── Results of replays and measures as text for people, and JSON and JUnit for programs ───────────
 
-LONGEST_ANSWER = 700  # characters of an answer that are shown where it is not what was expected
+LONGEST_ANSWER = 700  # characters shown of an answer that was not expected
 VERSION = 1
 
 
 def as_json(replays: Sequence[Replay]) -> dict[str, Any]:
-    """Everything, to be read by programs and set beside a later run."""
+    """Return everything as JSON, to be compared with a later run."""
     return {
         "version": VERSION,
         "passed": sum(replay.passed for replay in replays),
@@ -259,7 +262,7 @@ def as_json(replays: Sequence[Replay]) -> dict[str, Any]:
 
 
 def as_junit(replays: Sequence[Replay]) -> bytes:
-    """A suite for each conversation and a case for each turn, as build servers read them."""
+    """Return JUnit XML with a suite for each conversation and a case for each turn."""
     root = ElementTree.Element("testsuites", name="groundnote regress")
     for replay in replays:
         suite = ElementTree.SubElement(
@@ -286,7 +289,7 @@ def as_junit(replays: Sequence[Replay]) -> bytes:
 
 
 def _xml(text: str) -> str:
-    """Without what no XML may hold."""
+    """Remove characters that XML does not allow."""
     return "".join(
         character
         for character in text
@@ -295,7 +298,7 @@ def _xml(text: str) -> str:
 
 
 def difference(turn: PlayedTurn, check: Check) -> str:
-    """What was expected, what came instead, and what that was made from."""
+    """Describe what was expected, what was found, and what it was made from."""
     lines = [f"expected: {check.expectation}", f"got:      {_indented(check.got or 'not that')}"]
     lines.insert(0, f"{turn.action}: {turn.said}")
     if turn.resolved:
@@ -315,7 +318,7 @@ def _indented(text: str) -> str:
 
 
 def show(replay: Replay, console: Console) -> None:
-    """One line a conversation, and a difference for each expectation that did not hold."""
+    """Print one line for a conversation, and a difference for each failed expectation."""
     sign = "[green]passed[/green]" if replay.passed else "[red]failed[/red]"
     about = f"{len(replay.checks)} checks, {replay.seconds:.1f} s"
     console.print(f"{sign}  {escape(replay.title)}  [dim]{about}[/dim]", soft_wrap=True)
@@ -331,7 +334,7 @@ def show(replay: Replay, console: Console) -> None:
 
 
 def cost_of_compaction(replay: Replay, without: Replay) -> dict[str, Any]:
-    """What summaries took away and saved: answers, citations and tokens, beside a run without."""
+    """Compare with a run without compaction: changed answers, lost citations, saved tokens."""
     pairs = [
         (one, other)
         for one, other in zip(replay.turns, without.turns, strict=False)
@@ -351,7 +354,7 @@ def cost_of_compaction(replay: Replay, without: Replay) -> dict[str, Any]:
 
 
 def show_cost(replay: Replay, without: Replay, console: Console) -> None:
-    """The cost in one line."""
+    """Print the cost of compaction in one line."""
     cost = cost_of_compaction(replay, without)
     changed = cost["answers_changed"]
     where = f" (turns {', '.join(map(str, changed))})" if changed else ""
@@ -366,7 +369,7 @@ def show_cost(replay: Replay, without: Replay, console: Console) -> None:
 
 
 def compared(before: Any, now: Any) -> dict[str, list[str]]:
-    """Expectations by what became of them since an earlier report."""
+    """Group expectations by how they changed since an earlier report."""
     old, new = _by_expectation(before), _by_expectation(now)
     both = [key for key in new if key in old]
     return {
@@ -390,7 +393,7 @@ def _by_expectation(report: Any) -> dict[str, bool]:
 
 
 def read_report(path: Path) -> Any:
-    """An earlier `--json`. Raises UserError."""
+    """Read an earlier `--json` report. Raises UserError."""
     try:
         report = json.loads(read_text(path))
     except ValueError as error:
@@ -401,7 +404,7 @@ def read_report(path: Path) -> Any:
 
 
 def show_comparison(changes: dict[str, list[str]], console: Console) -> None:
-    """Counts, and what is better and worse by name."""
+    """Print counts, and the names of what is better and worse."""
     counts = ", ".join(f"{len(names)} {word}" for word, names in changes.items() if names)
     console.print(f"beside the earlier run: {counts}", highlight=False)
     for word in ("worse", "better"):
@@ -410,7 +413,7 @@ def show_comparison(changes: dict[str, list[str]], console: Console) -> None:
 
 
 def show_measures(graded: Sequence[Graded], console: Console) -> None:
-    """A line for each question that went wrong, then the means."""
+    """Print a line for each wrong answer, then the means."""
     for answer in graded:
         wrong = answer.is_answerable and (answer.declined or not answer.cites_first)
         if wrong or (not answer.is_answerable and not answer.declined):
@@ -431,7 +434,7 @@ WIDTH, HEIGHT, LEFT, FOOT = 900, 150, 48, 22  # of the plot
 
 
 def as_page(replays: Sequence[Replay]) -> str:
-    """A table of the conversations, and each with its turns; those that failed come first."""
+    """Return an HTML page of the conversations with their turns; failed ones come first."""
     files = FileSystemLoader(package_folder("templates"))
     templates = Environment(loader=files, autoescape=True, undefined=StrictUndefined)
     return templates.get_template("report.html").render(
@@ -440,12 +443,12 @@ def as_page(replays: Sequence[Replay]) -> str:
 
 
 def _failure(turn: PlayedTurn, check: Check) -> str:
-    """Of what is folded below nothing is repeated."""
+    """Describe a failed check without the parts that the page shows below it."""
     return difference(replace(turn, answer="", resolved="", cited=()), check).partition("\n")[2]
 
 
 def _plot(turns: Sequence[PlayedTurn]) -> dict[str, Any]:
-    """Tokens that a model would be sent after each turn, as a line; summaries are marked."""
+    """Return a line plot of the tokens sent after each turn, with summaries marked."""
     most = max((turn.tokens for turn in turns), default=0)
     if len(turns) < 2 or not most:
         return {}

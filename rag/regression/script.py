@@ -1,8 +1,7 @@
-"""Scripted conversations, version 1: what is asked and done, and what must hold.
+"""Scripted conversations, version 1: their questions, actions and expectations.
 
-Turns are counted from 1, whatever they do. `rag.regression.script` reads them from files.
-
-YAML is read as its version 1.2 says, so that `no`, `12:30` and `2026-01-01` are words.
+Turns are counted from 1, whatever their action. YAML is read by version 1.2, in which `no`, `12:30`
+and `2026-01-01` are strings.
 """
 
 import difflib
@@ -14,15 +13,55 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, Tag, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    Tag,
+    ValidationError,
+)
 
+from rag.citations.markers import without_markers
 from rag.errors import UserError
 from rag.records import ContextConfig, Verdict
 
 VERSION = 1
 VerdictName = Literal["supported", "computed", "contradicted", "off_subject", "open", "unsourced"]
+CITATION_VERDICTS = frozenset(get_args(VerdictName)) - {"unsourced"}  # that is a statement's
 assert set(get_args(VerdictName)) == {each.value for each in Verdict}
 NonEmpty = Annotated[str, Field(min_length=1)]
+
+
+def flat(text: str) -> str:
+    """As words in a row are looked for: whatever their case, blanks and emphasis."""
+    return " ".join(text.replace("*", "").casefold().split())
+
+
+def _checked_phrase(words: str) -> str:
+    """Raises ValueError where a text would hold them always, or never."""
+    if not flat(words):
+        raise ValueError(f"{json.dumps(words)} stands in every text; words were expected")
+    if without_markers(words) != words:
+        raise ValueError(
+            f"{json.dumps(words)} holds a number, and numbers are set apart from words; "
+            'name documents by "cites" and "same_number_as"'
+        )
+    return words
+
+
+def _checked_words(words: str) -> str:
+    """Raises ValueError where every question has them."""
+    if not re.search(r"\w", words):
+        raise ValueError(f"{json.dumps(words)} has no word; words were expected")
+    return words
+
+
+Phrase = Annotated[NonEmpty, AfterValidator(_checked_phrase)]
+Entry = TypeVar("Entry")
+Entries = Annotated[tuple[Entry, ...], Field(min_length=1)]  # one that is empty checks nothing
 TurnNumber = Annotated[int, Field(ge=1, strict=True)]
 Tokens = Annotated[int, Field(ge=1, strict=True)]
 
@@ -37,7 +76,7 @@ class CitedPlace(Strict):
     """A document, and the place in it."""
 
     document: NonEmpty
-    place: NonEmpty = Field(description='Words of where it stands, such as "page 3" or "1.1".')
+    place: Phrase = Field(description='Words of where it stands, such as "page 3" or "1.1".')
 
 
 class SameNumber(Strict):
@@ -50,18 +89,18 @@ class SameNumber(Strict):
 class Expectations(Strict):
     """What must hold of an answer."""
 
-    cites: tuple[NonEmpty | CitedPlace, ...] = Field((), description="Documents that it cites.")
-    says: tuple[NonEmpty, ...] = Field((), description="Words in a row, whatever their case.")
-    says_not: tuple[NonEmpty, ...] = ()
-    resolves_to: NonEmpty | None = Field(
+    cites: Entries[NonEmpty | CitedPlace] = Field((), description="Documents that it cites.")
+    says: Entries[Phrase] = Field((), description="Words in a row, whatever their case.")
+    says_not: Entries[Phrase] = ()
+    resolves_to: Annotated[NonEmpty, AfterValidator(_checked_words)] | None = Field(
         None, description="Words that the question has once it stands alone."
     )
     follow_up: StrictBool | None = None
     declines: StrictBool | None = Field(None, description="Whether it says that nothing answers.")
-    verdicts: Annotated[tuple[VerdictName, ...], Field(min_length=1)] | None = Field(
+    verdicts: Entries[VerdictName] | None = Field(
         None, description="Each of its citations has one of these."
     )
-    computes: NonEmpty | None = Field(None, description="A value of the table that it shows.")
+    computes: Phrase | None = Field(None, description="A value of the table that it shows.")
     same_number_as: SameNumber | None = None
     within_tokens: Tokens | None = Field(
         None, description="What a model would be sent after this turn takes at most so many."
@@ -86,7 +125,7 @@ class Regenerate(Expectations):
 class WantedStatement(Strict):
     """Words that stand in the summary, beside a number of a turn, if one is named."""
 
-    words: NonEmpty
+    words: Phrase
     turn: TurnNumber | None = None
     source: NonEmpty | None = Field(None, description="The document, where the turn cites several.")
 
@@ -96,21 +135,21 @@ class Recalled(Strict):
 
     ask: NonEmpty
     turn: TurnNumber
-    words: NonEmpty
+    words: Phrase
 
 
 class Compress(Strict):
     """All turns but the newest are summarised; fails where there is nothing to summarise."""
 
     compress: Literal[True]
-    states: tuple[WantedStatement, ...] = ()
-    keeps_sources_of: tuple[TurnNumber, ...] = Field(
+    states: Entries[WantedStatement] = ()
+    keeps_sources_of: Entries[TurnNumber] = Field(
         (), description="Turns whose every number is in the summary."
     )
-    keeps_names_of: tuple[TurnNumber, ...] = Field(
+    keeps_names_of: Entries[TurnNumber] = Field(
         (), description="Turns whose every product name is in the summary."
     )
-    recalls: tuple[Recalled, ...] = ()
+    recalls: Entries[Recalled] = ()
     within_tokens: Tokens | None = Field(None, description="What the summary takes at most.")
 
 
@@ -195,7 +234,7 @@ ACTIONS: dict[str, type[Strict]] = {
 
 
 def action_of(turn: Any) -> str | None:
-    """What a turn does; None where it does nothing known, or two things."""
+    """Return a turn's action; None if it has no known action, or two."""
     results = [name for name in ACTIONS if isinstance(turn, dict) and name in turn]
     return results[0] if len(results) == 1 else None
 
@@ -230,16 +269,16 @@ class Script(Strict):
 
 
 def schema() -> dict[str, Any]:
-    """What editors check files by; it is kept beside this module."""
+    """Return the JSON schema for editors; a copy is stored beside this module."""
     made = Script.model_json_schema(by_alias=True)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | made
 
 
 def documents_of(script: Script, path: Path) -> Path:
-    """The folder that `documents` names: beside the script, beside its folder, or a path.
+    """Return the script's documents folder: beside the script, beside its folder, or a path.
 
     Raises:
-        UserError: there is no such folder.
+        UserError: There is no such folder.
     """
     near = [path.parent / script.documents, path.parent.parent / script.documents]
     for folder in (*near, Path(script.documents)):
@@ -251,7 +290,7 @@ def documents_of(script: Script, path: Path) -> Path:
 
 ENDINGS = (".json", ".yaml", ".yml")
 MOST_BYTES = 5_000_000
-MOST_VALUES = 200_000  # of one file; with aliases a few lines can stand for billions
+MOST_VALUES = 200_000  # in one file: with aliases a few lines can expand to billions
 KeyPath = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
 PLAIN = {"null": None, "~": None, "": None, "true": True, "false": False}
@@ -261,14 +300,14 @@ SINGLE_QUOTES = re.compile(r"'(.+?)'")
 
 @dataclass(frozen=True, slots=True)
 class ScriptFile:
-    """A file with its values, and the line of each."""
+    """A file with its values, and the line of each value."""
 
     path: Path
     data: Any
     lines: Mapping[KeyPath, int] = field(default_factory=dict)  # from 1
 
     def error(self, place: KeyPath, message: str) -> UserError:
-        """What is wrong at a place, for people."""
+        """Return an error that names the file, line, turn and key of a place."""
         nearest = next(place[:n] for n in range(len(place), -1, -1) if place[:n] in self.lines)
         turn = f", turn {int(place[1]) + 1}" if _is_turn(place) else ""
         keys = [str(key) for key in place[2 if turn else 0 :] if isinstance(key, str)]
@@ -280,7 +319,7 @@ def read_script(path: Path) -> tuple[Script, ScriptFile]:
     """Read and check one scripted conversation.
 
     Raises:
-        UserError: it is missing or no script; says the line, the key and what was expected.
+        UserError: It is missing or no script; names the line, the key and what was expected.
     """
     source = read_source(path)
     script = validated(Script, source)
@@ -289,7 +328,7 @@ def read_script(path: Path) -> tuple[Script, ScriptFile]:
 
 
 def read_source(path: Path) -> ScriptFile:
-    """The values of a JSON or YAML file. Raises UserError."""
+    """Read the values of a JSON or YAML file. Raises UserError."""
     text = read_text(path)
     try:
         data = json.loads(text, object_pairs_hook=_once) if path.suffix == ".json" else None
@@ -314,7 +353,7 @@ def read_source(path: Path) -> ScriptFile:
 
 
 def read_text(path: Path) -> str:
-    """A text file in UTF-8. Raises UserError."""
+    """Read a text file in UTF-8. Raises UserError."""
     try:
         if path.stat().st_size > MOST_BYTES:
             raise UserError(f"{path} is larger than {MOST_BYTES:,} bytes; split it.")
@@ -329,11 +368,11 @@ def read_text(path: Path) -> str:
 
 
 class _MarkedYaml(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Only its parser is used."""
+    """A YAML loader of which only the parser is used."""
 
 
 class _Twice(ValueError):
-    """A key that stands twice in one object."""
+    """Raised for a key that occurs twice in one object."""
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -352,7 +391,7 @@ def _line_of_second(text: str, key: str) -> int:
 
 @dataclass(slots=True)
 class _Built:
-    """Makes values of nodes, and notes their lines."""
+    """Builds values from YAML nodes and records their lines."""
 
     path: Path
     lines: dict[KeyPath, int]
@@ -382,7 +421,7 @@ class _Built:
 
 
 def scalar(text: str, *, is_plain: bool) -> Any:
-    """A word, a number, true, false or null, by the core schema of YAML 1.2."""
+    """Parse a string, number, true, false or null by the core schema of YAML 1.2."""
     if not is_plain:
         return text
     if text.lower() in PLAIN:
@@ -396,7 +435,7 @@ def scalar(text: str, *, is_plain: bool) -> Any:
 
 
 def validated(model: type[Model], source: ScriptFile) -> Model:
-    """The values as a record. Raises UserError for the first few that are wrong."""
+    """Return the values as a model. Raises UserError for the first few that are wrong."""
     try:
         return model.model_validate(source.data)
     except ValidationError as error:
@@ -409,7 +448,7 @@ def validated(model: type[Model], source: ScriptFile) -> Model:
 
 
 def _is_side(problem: Mapping[str, Any]) -> bool:
-    """Of two that may stand there, words were not meant; what has wrong entries is not empty."""
+    """Return whether an error only follows from another alternative of the schema."""
     is_object = problem["type"] == "string_type" and isinstance(problem["input"], dict)
     return is_object or (problem["type"] == "too_short" and bool(problem["input"]))
 
@@ -420,10 +459,10 @@ def _place_and_message(problem: Mapping[str, Any], source: ScriptFile) -> tuple[
 
 
 def _place(loc: Sequence[str | int], data: Any, kind: str) -> tuple[KeyPath, Any]:
-    """The place in the file: a validator's own steps left out."""
+    """Return the error's place in the file, without the validator's own steps."""
     place: list[str | int] = []
     if loc[:1] == ("turns",):
-        loc = (*loc[:2], *loc[3:])  # what the turn does
+        loc = (*loc[:2], *loc[3:])  # the turn's action
     for index, step in enumerate(loc):
         is_there = (isinstance(data, dict) and step in data) or (
             isinstance(data, list) and isinstance(step, int) and step < len(data)
@@ -437,6 +476,7 @@ def _place(loc: Sequence[str | int], data: Any, kind: str) -> tuple[KeyPath, Any
 
 def _problem_text(problem: Mapping[str, Any], value: Any, place: KeyPath, data: Any) -> str:
     kind, limits = problem["type"], problem.get("ctx", {})
+    literal = str(limits.get("expected")).replace("True", "true")
     if kind == "extra_forbidden":
         return "there is no such key here" + _nearest(place, data)
     if kind.startswith("union_tag"):
@@ -448,7 +488,7 @@ def _problem_text(problem: Mapping[str, Any], value: Any, place: KeyPath, data: 
         "string_type": f"words were expected, {_brief(value)} came; put it in quotes",
         "tuple_type": f"a list was expected, {_brief(value)} came; put it in square brackets",
         "greater_than_equal": f"{limits.get('ge')} or more was expected, {_brief(value)} came",
-        "literal_error": f"{limits.get('expected')} was expected, {_brief(value)} came",
+        "literal_error": f"{literal} was expected, {_brief(value)} came",
         "int_type": f"a whole number was expected, {_brief(value)} came",
         "bool_type": f"true or false was expected, {_brief(value)} came",
         "value_error": str(limits.get("error", "")).rstrip("."),
@@ -510,13 +550,27 @@ def _check_turns(script: Script, source: ScriptFile) -> None:
                 raise source.error((*place, key), message)
         if isinstance(turn, Add) and (turn.add.text is None) == (turn.add.file is None):
             raise source.error((*place, "add"), 'it needs either "text" or "file"')
+        for key, message in _aimless(turn):
+            raise source.error((*place, key), message)
         is_first = not any(isinstance(earlier, Ask) for earlier in script.turns[:index])
         if isinstance(turn, Regenerate) and is_first:
             raise source.error((*place, "regenerate"), "nothing was asked before")
+    if not any(isinstance(turn, Ask | Compress) for turn in script.turns):
+        raise source.error(("turns",), "nothing is asked or compressed, so that nothing is checked")
+
+
+def _aimless(turn: ScriptTurn) -> Iterator[tuple[str, str]]:
+    """The keys of what can never fail, or is never looked at, and why."""
+    if isinstance(turn, Ask | Regenerate) and set(turn.verdicts or ()) >= CITATION_VERDICTS:
+        yield "verdicts", "every citation has one of these; leave out those that must not come"
+    if isinstance(turn, Compress):
+        for state in turn.states:
+            if state.source is not None and state.turn is None:
+                yield "states", f'"source" needs the "turn" that cites {state.source}'
 
 
 def _turns_named_by(turn: ScriptTurn) -> Iterator[tuple[str, int]]:
-    """The turns that one names, with the key that does."""
+    """Yield the turns that a turn refers to, with the key that does."""
     if isinstance(turn, Ask | Regenerate) and turn.same_number_as:
         yield "same_number_as", turn.same_number_as.turn
     if isinstance(turn, Compress):

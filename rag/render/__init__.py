@@ -1,1 +1,1 @@
-"""The way out: what leaves as Markdown or HTML, and exports."""
+"""Rendering: answers, evidence and tables as Markdown or HTML, and exports."""

@@ -1,8 +1,8 @@
-"""Answers as safe HTML: Markdown, sanitised, with every marker a link to its evidence.
+"""Answers as safe HTML: sanitised Markdown in which each citation marker links to its evidence.
 
-Markers and statements are known by their offsets into the answer's text. They are replaced by
-placeholders before the Markdown is rendered and sanitised, and made links afterwards, in the text
-between tags only; so no text of a model can make a link of ours, or a tag at all.
+Markers and statements are known by their offsets in the answer's text. They are replaced by
+placeholders before the Markdown is rendered and sanitised, and become links afterwards, only in
+text between tags; so a model's text can produce neither such a link nor any tag.
 """
 
 import re
@@ -25,7 +25,7 @@ from rag.render.statements import (
 )
 from rag.seams import SessionHandle
 
-# Punctuation, as the brackets of markers are: it opens and closes emphasis alike.
+# Punctuation like a marker's brackets, so that emphasis opens and closes as beside them.
 OPEN, CLOSE = "⸢", "⸣"
 PLACEHOLDER = re.compile(f"{OPEN}([0-9]+){CLOSE}")
 TAG_OR_TEXT = re.compile(r'<[^"<>]*(?:"[^"]*"[^"<>]*)*>|[^<]+|<')
@@ -39,19 +39,21 @@ ATTRIBUTED = "Added by comparing the sentence with the source."
 UNFOUND = Markup(' <span class="unfound">{}</span>')
 NO_SOURCE = Markup(' <span class="no-source">no source</span>')
 CARRIED = (Verdict.SUPPORTED, Verdict.COMPUTED)
-PAUSE = 4  # times what rendering takes: so much of the time is left to others
+PAUSE = 4  # pause after rendering, in multiples of its duration
 
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """Where a session's numbers lead to."""
+    """The links of a session's source numbers."""
 
     session_url: str
     sources: Mapping[int, Source]
-    answer: int | None = None  # the message whose statements are shown to stand in them
+    answer: int | None = None  # the index of the answer whose statements are marked in the sources
 
     def url(self, number: int, marker_start: int | None = None) -> str:
-        """The source, for what is said at one marker or, without it, in all of the answer."""
+        """Return the link to a source, for one marker's statement or, without it, all of the
+        answer's.
+        """
         where = "" if self.answer is None else f"?m={self.answer}"
         if where and marker_start is not None:
             where += f"&c={marker_start}"
@@ -65,11 +67,12 @@ class Register:
 
 @dataclass(slots=True)
 class _WithPlaceholders:
-    """A text with placeholders, and what each of them stands for."""
+    """A text with placeholders, and the HTML that each stands for."""
 
     stands_for: list[Markup] = field(default_factory=list)
     opens: dict[int, int] = field(default_factory=dict)  # a statement's start to its end
-    warnings: list[int] = field(default_factory=list)  # which of them must not be lost
+    # Placeholders of warnings, which must not be lost.
+    warnings: list[int] = field(default_factory=list)
 
     def hold(self, made: Markup) -> str:
         self.stands_for.append(made)
@@ -84,7 +87,7 @@ def answer_html(
     unsourced: Sequence[Unsourced] = (),
     figures: Sequence[CheckedFigure] = (),
 ) -> Markup:
-    """An answer, or any Markdown with markers such as a summary."""
+    """Render an answer, or any Markdown with markers, such as a summary."""
     from rag.render.html import rendered
 
     warned = warnings_in(text, citations)
@@ -107,7 +110,7 @@ def answer_html(
 
 
 def plain_html(text: str, register: Register) -> Markup:
-    """A text as it stands, such as a question; only its markers become links."""
+    """Render a text as it is, such as a question; only its markers become links."""
     draft = _WithPlaceholders()
     marked = _with_placeholders(text, _markers(text, register, {}, draft), draft, joint=" ")
     return _filled(str(escape(marked)), draft)
@@ -115,7 +118,7 @@ def plain_html(text: str, register: Register) -> Markup:
 
 # ── Before rendering ────────────────────────────────────────────────────────────────────────
 
-Replaced = tuple[int, int, str]  # text[start:end] gives way to a placeholder
+Replaced = tuple[int, int, str]  # text[start:end] is replaced by a placeholder
 
 
 def _markers(
@@ -145,7 +148,7 @@ def _statements(
         stated = text[statement.start : statement.end]
         signs = BLOCK_SIGNS.match(stated)
         start = statement.start + (signs.end() if signs else 0)
-        if text[start - 1 : start + 1] == "![":  # a picture's mark stays with it
+        if text[start - 1 : start + 1] == "![":  # keeps the `!` of an image with its bracket
             start -= 1
         end = statement_end(text, statement.start, statement.end)
         if FENCE.match(stated) or end <= start:
@@ -183,14 +186,14 @@ def _id(register: Register, place: str) -> Markup | str:
 def _with_placeholders(
     text: str, places: Sequence[Replaced], draft: _WithPlaceholders, *, joint: str = NO_BREAK
 ) -> str:
-    """The text with its placeholders; what looked like one before stays what it is.
+    """Insert the placeholders; existing text that looks like one is kept as text.
 
-    A number does not begin a line of its own: a joint keeps it with the word that it belongs to.
+    A joint keeps a number on the line of the word that it belongs to.
     """
     parts, position = [], 0
     for start, end, placeholder in sorted(places, key=lambda place: place[:2]):
         if start < position:
-            continue  # a statement that begins or ends inside of a marker
+            continue  # a statement that begins or ends inside a marker
         before = _hold_placeholders(text[position:start], draft)
         if start < end and re.search(r"\S $", before):
             before = before[:-1] + joint
@@ -208,7 +211,7 @@ def _hold_placeholders(text: str, draft: _WithPlaceholders) -> str:
 
 def _filled(html: str, draft: _WithPlaceholders) -> Markup:
     shown = {int(number) for number in PLACEHOLDER.findall(html)}
-    # Beginnings and ends of statements of which both came through the rendering.
+    # Statements whose beginning and end both survived the rendering.
     pairs = [pair for pair in draft.opens.items() if shown.issuperset(pair)]
     whole = {number for pair in pairs for number in pair}
     parts: list[str] = []
@@ -228,7 +231,7 @@ def _filled(html: str, draft: _WithPlaceholders) -> Markup:
             elif number < len(draft.stands_for):
                 parts.append(draft.stands_for[number])
     lost = [draft.stands_for[warning] for warning in draft.warnings if warning not in shown]
-    # Every piece is sanitised output or escaped by us.
+    # Every piece is sanitised output or escaped here.
     return Markup("".join([*parts, *(Markup("<p>{}</p>").format(warning) for warning in lost)]))
 
 
@@ -253,7 +256,7 @@ def _chip(number: int, start: int, register: Register, citation: Citation | None
 
 
 def _flag(citation: Citation | None) -> tuple[str, str]:
-    """The chip's class, and what its tip says; what was not checked says nothing."""
+    """Return the chip's class and tooltip; empty for a citation that was not checked."""
     if citation is None:
         return "", ""
     is_carried = citation.verdict in CARRIED
@@ -269,7 +272,7 @@ def _flag(citation: Citation | None) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class LiveHtml:
-    """The very rendering that stands in the page afterwards, of as much as is written."""
+    """Renders an answer while it is written, exactly as the finished page shows it."""
 
     session: SessionHandle
     session_url: str
@@ -280,7 +283,7 @@ class LiveHtml:
     _next_at: float = 0.0
 
     def take(self, event: Event) -> bool:
-        """Whether the event is shown by `change` alone."""
+        """Take an event; return whether it is shown only by `change`."""
         if isinstance(event, Discarded):
             self._text = ""
         if isinstance(event, Text):
@@ -288,7 +291,7 @@ class LiveHtml:
         return isinstance(event, Text)
 
     def change(self, *, at_once: bool = False) -> dict[str, Any] | None:
-        """How many UTF-16 units of the HTML stay, and what follows them; None for no change."""
+        """Return how many UTF-16 units of the HTML stay, and what follows; None for no change."""
         if time.monotonic() < self._next_at and not at_once:
             return None
         began = time.monotonic()
@@ -311,6 +314,6 @@ class LiveHtml:
 
 
 def _common(first: str, second: str) -> int:
-    """How long the beginning is that both texts share."""
+    """Return the length of the common prefix."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((position for position, (a, b) in pairs if a != b), min(len(first), len(second)))

@@ -1,4 +1,4 @@
-"""The evidence behind a number: the very passage, marked in its surroundings; and cards."""
+"""The evidence for a source number: its passage, marked in the surrounding text; and cards."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,9 +16,9 @@ from rag.records import (
     Card,
     Chunk,
     Document,
+    QuotedPassage,
     Readable,
     Section,
-    ShownPassage,
     Source,
     SourceState,
     Verdict,
@@ -26,36 +26,36 @@ from rag.records import (
 from rag.render.statements import TABLE_RULE, CitedStatement, deciding, places_of, strong
 
 AROUND_CHARS = 1_800  # shown on each side of the passage
-NEAR_CHARS = 500  # with less than that around it, the neighbouring sections are shown too
-FOLDED = 400  # characters, at least, far from what is marked: what is folded saves a look
+NEAR_CHARS = 500  # with less text around it, neighbouring sections are shown too
+FOLDED = 400  # the least number of characters worth folding away
 ENTRY = re.compile(r"[ \t]*- ")
-NUMBER = re.compile(r"\(?(?:\d{1,3}|[a-z])[.)] ")  # of an entry: it needs no bullet beside
+NUMBER = re.compile(r"\(?(?:\d{1,3}|[a-z])[.)] ")  # an entry's own number, which needs no bullet
 CELL_EDGE = re.compile(r"(?<!\\)\|")
 LINE = re.compile(r"[^\n]+")
 LOCATED = re.compile(r"\brows? (\d+)(?:–(\d+))?$")
-AROUND, STATED, DECIDES = 1, 2, 3  # how a character is marked, if it is
-RUN = re.compile(rb"(.)\1*", re.DOTALL)  # of characters that are marked alike
+AROUND, STATED, DECIDES = 1, 2, 3  # how a character is marked
+RUN = re.compile(rb"(.)\1*", re.DOTALL)  # of characters with the same mark
 NOWHERE = Span(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What is marked in a text: the passage that was cited, and in it the words that say it."""
+    """The marks in a text: the cited passage, and in it the words that state the claim."""
 
     passage: Span = NOWHERE
     stated: tuple[Span, ...] = ()
-    decides: tuple[Span, ...] = ()  # of what is said, the words that settle it
-    is_whole: bool = True  # where nothing is said to be in it, all of the passage is meant
+    decides: tuple[Span, ...] = ()  # the words within them that decide the verdict
+    is_whole: bool = True  # with no stated words, the whole passage is marked as stated
 
     def moved(self, by: int) -> "Marks":
-        """The same in a text that begins `by` characters earlier or, below 0, later."""
+        """Return the marks shifted by `by` characters."""
         stated, decides = (
             tuple(_shifted(span, by) for span in spans) for spans in (self.stated, self.decides)
         )
         return Marks(_shifted(self.passage, by), stated, decides, self.is_whole)
 
     def styles(self, length: int) -> bytes:
-        """How each character of a text is marked."""
+        """Return how each character of a text is marked."""
         styles = bytearray(length)
         stated = self.stated or [self.passage] * self.is_whole
         for style, spans in ((AROUND, [self.passage]), (STATED, stated), (DECIDES, self.decides)):
@@ -74,8 +74,8 @@ def _shifted(span: Span, by: int) -> Span:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownPart:
-    """A stretch of a document as it is shown."""
+class PartView:
+    """A part of a document as it is shown."""
 
     heading: str
     html: Markup
@@ -83,15 +83,15 @@ class ShownPart:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A source with the text around it, as far as that still is what it was."""
+    """A source with its surrounding text, as far as the document is unchanged."""
 
     source: Source
-    parts: tuple[ShownPart, ...]
-    section_index: int | None  # in the document as it is now; None for a snapshot
+    parts: tuple[PartView, ...]
+    section_index: int | None  # in the current document; None for a snapshot
     page: int | None = None
-    quotes: tuple[str, ...] = ()  # the sentences and rows that speak of what is stated
-    document: Document | None = None  # as it is now, where it still says so
-    rows: tuple[int, ...] = ()  # of a sheet or a CSV file, those that are marked
+    quotes: tuple[str, ...] = ()  # the sentences and rows that concern the statement
+    document: Document | None = None  # the current document, if it still has the passage
+    rows: tuple[int, ...] = ()  # marked row numbers of a sheet or CSV file
 
     @property
     def is_current(self) -> bool:
@@ -104,9 +104,9 @@ def evidence_of(
     documents: SqlDocumentStore,
     readable: Readable,
 ) -> Evidence:
-    """In the document as it stands, or, where that changed or vanished, in the snapshot.
+    """Return the evidence in the current document, or in the snapshot if the passage has changed.
 
-    `stated` is what an answer cites it for: the words that say so are marked in the passage.
+    `stated` are the statements that cite it; the words that support them are marked in the passage.
     """
     chunk = documents.chunks([source.chunk_id], readable).get(source.chunk_id)
     if chunk is None or chunk.text != source.text:
@@ -124,14 +124,14 @@ def _snapshot(source: Source, stated: Sequence[CitedStatement]) -> Evidence:
     text = source.passage if start >= 0 else source.text
     passage = Span(max(start, 0), max(start, 0) + len(source.text))
     marks = _marks(text, passage, places_of(text, [s.sought for s in stated]), stated)
-    part = ShownPart("", text_html(text, marks))
+    part = PartView("", text_html(text, marks))
     return Evidence(source, (part,), None, quotes=tuple(text[a:b] for a, b in marks.stated))
 
 
 def _marks(
     text: str, passage: Span, spans: Sequence[Span], stated: Sequence[CitedStatement]
 ) -> Marks:
-    """Where nothing in the passage says it, none of its words is marked more than the others."""
+    """Mark the deciding words; where nothing in the passage matches, only the passage."""
     results = {
         span: tuple(
             _shifted(words, span.start)
@@ -159,7 +159,7 @@ def _in_document(
     shown, moved = _cut(section.text, first, min(len(section.text), last))
     rows = numbers_of_rows(section)
     numbers = {row.start - moved: number for row, number in rows.items()}
-    parts = [ShownPart(_heading(section), text_html(shown, marks.moved(-moved), numbers=numbers))]
+    parts = [PartView(_heading(section), text_html(shown, marks.moved(-moved), numbers=numbers))]
     if len(section.text) - (chunk.end - chunk.start) < NEAR_CHARS:
         parts = [
             *(_neighbour(other) for other in near if other.index < section.index),
@@ -178,16 +178,16 @@ def _in_document(
 def _stated_spans(
     source: Source, chunk: Chunk, section: Section, clauses: Sequence[str]
 ) -> tuple[Span, ...]:
-    """Writers read more than the chunk: what they say may stand in the text around it."""
+    """Find the stated words in the passage that the model read, which may exceed the chunk."""
     text, start = source.passage, chunk.start - max(0, source.passage.find(source.text))
     if not text or not section.text.startswith(text, max(0, start)):
         text, start = chunk.text, chunk.start
     return tuple(_shifted(span, start) for span in places_of(text, clauses))
 
 
-def _neighbour(section: Section) -> ShownPart:
+def _neighbour(section: Section) -> PartView:
     text, _ = _cut(section.text, 0, min(len(section.text), AROUND_CHARS))
-    return ShownPart(_heading(section), text_html(text))
+    return PartView(_heading(section), text_html(text))
 
 
 def _heading(section: Section) -> str:
@@ -195,7 +195,7 @@ def _heading(section: Section) -> str:
 
 
 def _cut(text: str, first: int, last: int) -> tuple[str, int]:
-    """The text between whole words, with … where it goes on, and by how much its start moved."""
+    """Cut a text at whole words, with … at the cuts; also return the shift of its start."""
     before = after = ""
     line = text.rfind("\n", 0, first) + 1
     if first > 0 and text.startswith(CODE_INDENT, line):
@@ -219,10 +219,10 @@ def text_html(
     is_target: bool = True,
     numbers: Mapping[int, int] = NO_NUMBERS,
 ) -> Markup:
-    """A section's text: its tables as tables, its entries as a list, the passage marked.
+    """Render a section's text: tables, lists, and the marked passage.
 
-    Its first mark is what `#passage` leads to, if it is a target. `numbers` are those of rows in
-    their file, by where they begin.
+    If `is_target`, the first mark is the anchor `#passage`. `numbers` are the file's row numbers,
+    by the offsets where the rows begin.
     """
     lines = [Span(line.start(), line.end()) for line in LINE.finditer(text)]
     styles = marks.styles(len(text))
@@ -244,7 +244,7 @@ def text_html(
 
 
 def _blocks(text: str, lines: Sequence[Span]) -> Iterator[tuple[str, list[Span]]]:
-    """Runs of lines of one kind; an empty line begins a new paragraph, another head a new table."""
+    """Yield runs of lines of one kind; an empty line ends a paragraph, a new header a table."""
     block: list[Span] = []
     kind = ""
     for line, after in zip_longest(lines, lines[1:]):
@@ -263,7 +263,7 @@ def _blocks(text: str, lines: Sequence[Span]) -> Iterator[tuple[str, list[Span]]
 
 
 def _kind(line: str, *, before: str, apart: bool) -> str:
-    """What a line is; `apart` if an empty one stands between it and the block before."""
+    """Return what a line is; `apart` if an empty line separates it from the block before."""
     if line.startswith(CODE_INDENT):
         goes_on = before == "list" and ENTRY.match(line)
         if before == "code" or (apart and not goes_on):
@@ -276,11 +276,11 @@ def _kind(line: str, *, before: str, apart: bool) -> str:
 
 @dataclass(slots=True)
 class _Writing:
-    """Writes the blocks of one text; the first of its marks of one style can be linked to."""
+    """Renders the blocks of one text; the first mark of a style gets the anchor."""
 
     text: str
     styles: bytes
-    target: int | None  # that style; None once it was met
+    target: int | None  # that style; None once the anchor is set
     numbers: Mapping[int, int]
 
     def entry(self, line: Span) -> Markup:
@@ -291,7 +291,7 @@ class _Writing:
         return Markup("<li{}>{}</li>").format(style, self.marked(Span(start, line.end)))
 
     def code(self, block: Sequence[Span]) -> Markup:
-        """Line by line as it stands, empty lines too, without the blanks that set it in."""
+        """Render code line by line, with empty lines and without its indentation."""
         shown, position = Markup(""), block[0].start
         for line in block:
             shown += self.text[position : line.start]
@@ -306,7 +306,7 @@ class _Writing:
         head = self.text[slice(*block[0])] if has_head else ""
         for index, line in enumerate(block):
             words = self.text[slice(*line)]
-            # A long table is read in pieces, each below its head.
+            # A long table is stored in parts, each below its header.
             if TABLE_RULE.fullmatch(words) or (index and words == head):
                 continue
             tag = Markup("th" if has_head and index == 0 else "td")
@@ -320,14 +320,14 @@ class _Writing:
         return Markup('<div class="table"><table>{}</table></div>').format(Markup("").join(rows))
 
     def _cell(self, cell: Span) -> Markup:
-        """What decides strong, where its offsets are those of the text that is shown."""
+        """Emphasise what decides, if the cell's offsets are those of the shown text."""
         words = self.text[cell.start : cell.end]
         if "\\|" in words:
             return escape(words.replace("\\|", "|"))
         return strong(words, self._deciding(cell))
 
     def _deciding(self, span: Span) -> list[Span]:
-        """The stretches that decide, by offsets into the stretch around them."""
+        """Return the deciding spans, as offsets into the given span."""
         runs = RUN.finditer(self.styles, span.start, span.end)
         return [_shifted(Span(*r.span()), -span.start) for r in runs if r[1][0] == DECIDES]
 
@@ -338,7 +338,7 @@ class _Writing:
         return Markup('{} class="is-around"').format(self._anchor(AROUND)) if style else ""
 
     def marked(self, span: Span) -> Markup:
-        """The words of a stretch; strong marks lie over the paler one of the whole passage."""
+        """Mark the words of a span; strong marks lie over the pale mark of the whole passage."""
         runs = RUN.finditer(self.styles, span.start, span.end)
         parts = Markup("")
         for is_said, grouped in groupby(runs, lambda run: run[1][0] >= STATED):
@@ -373,13 +373,13 @@ def _cells(text: str, row: Span) -> list[Span]:
 
 
 def numbers_of_rows(section: Section) -> dict[Span, int]:
-    """As the locator tells; none where it does not tell of each, as between empty rows."""
+    """Return the row numbers from the locator; none if it does not cover each row."""
     text, located = section.text, LOCATED.search(section.locator)
     lines = [Span(*line.span()) for line in LINE.finditer(text)]
     is_rule = [bool(TABLE_RULE.fullmatch(text, *line)) for line in lines]
     if located is None or True not in is_rule[1:]:
         return {}
-    head = text[slice(*lines[is_rule.index(True) - 1])]  # once more above each piece of many rows
+    head = text[slice(*lines[is_rule.index(True) - 1])]  # repeated above each part of a long table
     pairs = zip(lines, is_rule, strict=True)
     rows = [line for line, rule in pairs if not rule and text[slice(*line)] != head]
     first, last = int(located[1]), int(located[2] or located[1])
@@ -388,10 +388,10 @@ def numbers_of_rows(section: Section) -> dict[Span, int]:
     return dict(zip(rows, range(first, last + 1), strict=True))
 
 
-def parts_of(shown: ShownPassage) -> tuple[ShownPassage, ShownPassage, ShownPassage]:
-    """What stands before and after what is marked and the blocks beside it, to be folded.
+def parts_of(shown: QuotedPassage) -> tuple[QuotedPassage, QuotedPassage, QuotedPassage]:
+    """Split a passage into what to fold before, show, and fold after the marked text.
 
-    Both are empty where they are short, or nothing is marked.
+    The folded parts are empty where they are short, or nothing is marked.
     """
     text, start, end = shown.text, 0, len(shown.text)
     if shown.marked:
@@ -406,14 +406,14 @@ def parts_of(shown: ShownPassage) -> tuple[ShownPassage, ShownPassage, ShownPass
     return before, replace(shown, text=text[start:end], marked=marked), after
 
 
-def passage_html(shown: ShownPassage) -> Markup:
-    """A passage with what is nearest to the question marked."""
+def passage_html(shown: QuotedPassage) -> Markup:
+    """Render a passage with the text nearest to the question marked."""
     spans = tuple(Span(start, end) for start, end in shown.marked)
     return text_html(shown.text, Marks(NOWHERE, spans), is_target=False)
 
 
 def lead_of(card: Card) -> list[tuple[str, int]]:
-    """The words of a card's lead, each stretch with the number behind it; 0 behind the last."""
+    """Return a card's lead as (words, source number after them); 0 after the last."""
     parts, position = list[tuple[str, int]](), 0
     for marker in find_markers(card.lead):
         parts.append((card.lead[position : marker.start], marker.numbers[0]))
@@ -422,13 +422,13 @@ def lead_of(card: Card) -> list[tuple[str, int]]:
 
 
 def marked_in(card: Card, number: int) -> list[str]:
-    """The sentences and rows of one source that a card marks."""
+    """Return the sentences and rows of one source that a card marks."""
     passages = (passage for passage in card.passages if passage.number == number)
     return [passage.text[start:end] for passage in passages for start, end in passage.marked]
 
 
 def moment_html(when: datetime) -> Markup:
-    """A time that scripts show in the reader's own zone."""
+    """Render a time; scripts show it in the reader's own zone."""
     utc = when if when.tzinfo else when.replace(tzinfo=UTC)
     shown = f"{utc.day} {utc:%B %Y, %H:%M} UTC"
     return Markup('<time datetime="{}">{}</time>').format(utc.isoformat(), shown)

@@ -1,4 +1,4 @@
-"""A conversation as Markdown, with a footnote for each cited source, and as a test."""
+"""Export a conversation as Markdown, with a footnote for each cited source, or as a test."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,13 +20,15 @@ STATES = {
     SourceState.DELETED: " (no longer in the library)",
 }
 FIGURE = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?: ?%| [^\W\d_]{1,12})?")
-MOST_FIGURES = 3  # of one answer
-NAME = "documents"  # the folder that a kept conversation names
+MOST_FIGURES = 3  # from one answer
+NAME = "documents"  # the documents folder that an exported test names
 
 
 def as_markdown(session: Session, messages: Sequence[Message], sources: Sequence[Source]) -> str:
-    """The whole conversation. Footnotes name the session's own numbers, because some renderers
-    count footnotes anew."""
+    """Export the whole conversation.
+
+    Footnotes name the session's own numbers, because some renderers number footnotes anew.
+    """
     by_number = {source.number: source for source in sources}
     parts = [f"# {in_words(session.title) or 'Conversation'}"]
     if session.branch_index is not None:
@@ -42,7 +44,7 @@ def as_markdown(session: Session, messages: Sequence[Message], sources: Sequence
 
 
 def file_name(session: Session, extension: str) -> str:
-    """A name that every file system takes."""
+    """Return a file name that every file system accepts."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", session.title).strip("-").lower()[:60]
     return f"{words or 'conversation'}.{extension}"
 
@@ -59,7 +61,7 @@ def _exported_message(message: Message, by_number: Mapping[int, Source]) -> str:
 
 
 def _footnoted(text: str, by_number: Mapping[int, Source]) -> str:
-    """Each marker as footnote references; numbers without a source stay as they are."""
+    """Replace markers by footnote references; numbers without a source stay as they are."""
     parts, position = [], 0
     for marker in find_markers(text):
         parts.append(text[position : marker.start])
@@ -87,9 +89,9 @@ def _quoted(text: str) -> str:
 
 
 def as_conversation(handle: SessionHandle) -> dict[str, Any]:
-    """A scripted conversation: each answer's documents, figures and numbers, and one compaction.
+    """Export a scripted conversation: each answer's documents, figures and numbers, one compaction.
 
-    What was brought from elsewhere is brought along again, with its sources.
+    Imported messages are imported again, with their sources.
     """
     script = _ScriptSoFar(handle)
     pairs = _pairs(handle.messages())
@@ -146,13 +148,13 @@ class _ScriptSoFar:
             self._first.setdefault(number, len(self.turns))
 
     def compress(self) -> None:
-        """All but the newest are summarised, and their numbers are kept."""
+        """Summarise all but the newest turns, and expect their source numbers to be kept."""
         cited = sorted({turn for turn in self._first.values() if turn < len(self.turns)})
         if cited:
             self.turns.append({"compress": True, "keeps_sources_of": cited})
 
     def _expectations(self, answer: Message) -> dict[str, Any]:
-        """Its figures, and what the question was understood as."""
+        """Return the answer's figures, and the question as it was understood."""
         seen: dict[str, Any] = {}
         values, figures = self._computed(answer), figures_of(answer.content)
         if values:
@@ -166,7 +168,7 @@ class _ScriptSoFar:
         return seen
 
     def _computed(self, answer: Message) -> list[str]:
-        """The first row of the table that the answer shows."""
+        """Return the first row of the table that the answer shows."""
         number = answer.answer.result if answer.answer else None
         stored = self._handle.result(number) if number else None
         result = result_from(stored) if stored else None
@@ -177,14 +179,14 @@ class _ScriptSoFar:
 
 
 def figures_of(text: str) -> list[str]:
-    """The first figures, with their units, of statements that cite."""
+    """Return the first figures, with units, of statements that cite."""
     stated = (text[s.start : s.end] for s in read_statements(text) if s.numbers)
     figures = (f.strip() for part in stated for f in FIGURE.findall(without_markers(part)))
     return list(dict.fromkeys(figures))[:MOST_FIGURES]
 
 
 def _pairs(messages: Sequence[Message]) -> list[tuple[Message, Message]]:
-    """Questions with whole answers."""
+    """Return questions with their complete answers."""
     return [
         (one, other)
         for one, other in pairwise(messages)

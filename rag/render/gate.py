@@ -1,7 +1,7 @@
-"""The one gate for Markdown that leaves: whoever renders it asks no server and runs no script.
+"""The gate for outgoing Markdown: rendering it contacts no server and runs no script.
 
-Pictures become links that say where they lead, tags and definitions of links become text, and no
-link stands around a citation. What readers of Markdown would understand differently is escaped.
+Images become links that show their target, tags and link definitions become text, and no link
+surrounds a citation. Whatever Markdown renderers understand differently is escaped.
 """
 
 import re
@@ -20,40 +20,44 @@ _QUOTE = re.compile(r" {0,3}>(?: |$)?")
 _ITEM = re.compile(r"(?P<marker>[-*+]|\d{1,9}[.)])(?:(?P<gap> {1,4})(?=[^ ])|$)")
 _FENCE = re.compile(r"(?P<run>`{3,}(?=[^`]*$)|~{3,})")
 _FENCE_LIKE = re.compile(r"[\s>*+:\-\d.)]*(?:`{3}|~{3})")
-# Readers disagree on how far a tab behind the sign of a quotation or an entry reaches.
+# Renderers disagree on the width of a tab after a quotation or list marker.
 _TABBED_FENCE = re.compile(r" *[>*+\-\d][ >*+\-\d.)]*\t[\s>*+\-\d.)]*(?:`{3}|~{3})")
 _SHOWS_BLOCK = re.compile(r"[\s>]*[^\s>`~]")
 _MIXED = re.compile(r"[`~]{3,}[`~ ]*$")
 CODE_INDENT = 4
-LONGEST = 300  # characters of a line that are looked at
+LONGEST = 300  # characters of a line that are examined
 
 
 @dataclass(frozen=True, slots=True)
 class _Fence:
     run: str
-    depth: int  # quotations around it
-    offset: int  # where the list's entry begins in which it stands
+    depth: int  # depth of quotations around it
+    offset: int  # the column at which its list entry begins
 
 
 @dataclass(slots=True)
 class Blocks:
-    """Told the lines in order, says of each whether it is code.
+    """Tells for each line in order whether it is code.
 
-    Readers of Markdown disagree on fences in lists and quotations that end early, and on what else
-    is written against the rules. From the first such line on nothing counts as code: then a letter
-    too many is escaped, and no tag is taken for code that is none.
+    Renderers disagree on fences in lists and quotations that end early, and on other violations of
+    the rules. From the first such line on nothing counts as code: a character too many is escaped
+    rather than a tag mistaken for code.
     """
 
     fence: _Fence | None = None
     _in_doubt: bool = False
-    _is_placed: bool = False  # it is known in which list, if any, the next line stands
-    _entries: list[int] = field(default_factory=list)  # where the contents of open entries begin
+    _is_placed: bool = False  # whether it is known in which list, if any, the next line is
+    # The columns at which the open entries' contents begin.
+    _entries: list[int] = field(default_factory=list)
     _depth: int = 0
     _after_blank: bool = True
     _is_indented: bool = False
 
     def is_code(self, line: str) -> bool:
-        """Of the next line, without its break; a beginning is enough unless it holds a fence."""
+        """Return whether the next line, without its break, is code.
+
+        A beginning without a fence suffices.
+        """
         if self._in_doubt:
             return False
         if self.fence is None and _TABBED_FENCE.match(line):
@@ -70,7 +74,7 @@ class Blocks:
     # ── In a fence ───────────────────────────────────────────────────────────────────────────
 
     def _inside(self, fence: _Fence, line: str) -> bool | None:
-        """None where it is not in the fence any more."""
+        """Return whether the line is code in this fence; None if the fence has ended."""
         depth, body = _unquoted(line, fence.depth)
         visible = body.strip(" ")
         indent = len(body) - len(body.lstrip(" "))
@@ -87,7 +91,7 @@ class Blocks:
         return True
 
     def distrust(self) -> bool:
-        """Take nothing for code any more."""
+        """Treat nothing as code from now on."""
         self.fence = None
         self._in_doubt = True
         return False
@@ -115,7 +119,7 @@ class Blocks:
         return starts
 
     def _enter(self, line: str, depth: int, indent: int, visible: str) -> None:
-        """Which quotation and entry the line stands in."""
+        """Update in which quotation and list entry the line is."""
         if depth != self._depth:
             in_list = bool(self._entries) or not self._is_placed
             self._is_placed = not (in_list and line[:1] == " ")
@@ -134,7 +138,8 @@ class Blocks:
             visible = visible[item.end() :]
         else:
             can_begin = True
-            self._is_placed &= item is None and visible[0] != ":"  # some know lists of definitions
+            # Some renderers support definition lists.
+            self._is_placed &= item is None and visible[0] != ":"
         match = _FENCE.match(visible)
         if match is None:
             return self.distrust() if _FENCE_LIKE.match(visible) else False
@@ -148,7 +153,7 @@ class Blocks:
 
 
 def _unquoted(line: str, most: int = 100) -> tuple[int, str]:
-    """The signs of quotation before a line, up to so many, and the line without them."""
+    """Return the number of quotation markers, at most `most`, and the line without them."""
     depth = 0
     while depth < most and (match := _QUOTE.match(line)):
         line = line[match.end() :]
@@ -160,7 +165,7 @@ MOST = 1_000  # characters of a link, a picture, an address, or of code on one l
 _DEEPEST = 50  # brackets in brackets
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]+")
 _PLAIN = re.compile(r"[^\\`!<\[\]\n]+")
-_SIGNS = r"[\s>*+\-=|:_#\d.)]*"  # that a line may begin with before its kind is clear
+_SIGNS = r"[\s>*+\-=|:_#\d.)]*"  # what may begin a line before its kind is clear
 _TELLS = re.compile(rf"{_SIGNS}(?:[^\s>*+\-=|:_#\d.)`~]|`{{1,2}}[^`\n]|~{{1,2}}[^~\n])")
 _URL = rf"<[^<>\n`\\\"]{{0,{MOST}}}>|(?!<)(?:[^\s()<>`\\\"]|\([^\s()<>`\\\"]*\)){{0,{MOST}}}"
 _TARGET = (
@@ -179,35 +184,35 @@ _IN_ADDRESS = re.compile(r"(?:https?|ftp)://|www\.", re.IGNORECASE)
 _LONGEST_BEGINNING = len("https://")
 _BLANK = re.compile(r"\s")
 _SAFE = re.compile(r"(?:https?|mailto|tel):|(?![^/?#]*[:&])", re.IGNORECASE)
-# Where it leads: a host, or the first part of a path here.
+# The target: a host, or the first part of a local path.
 _HOST = regex.compile(
     r"(?:https?:)?//(?:[^/?#@]*@)?(?P<host>[\w.\-]+(?::\d+)?)(?=[/?#]|$)|/?(?P<host>[\d.\-]*[^\W\d_][\w.\-]*)(?=[/?#]|$)",
     regex.IGNORECASE,
 )
-_AROUND_CODE = ("$", "~~", "==", "^^")  # some readers look for these before they look for code
+_AROUND_CODE = ("$", "~~", "==", "^^")  # some renderers parse these before code
 _RULE = re.compile(r"[\s>]*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")  # below a table's header
 _MATH_BEGINS = re.compile(r"\$|\\[(\[]")
 _ESCAPED = re.compile(r"([\\*_`<>~|])")
 _LIVE = re.compile(r"!\[|<[A-Za-z/!?]|\][(:]")
-# A text without any of these is the same behind the gate.
+# A text without any of these passes the gate unchanged.
 _ACTED_ON = re.compile(
     rf"[\x00-\x08\x0b-\x1f\x7f-\x9f]|{_LIVE.pattern}|{_IN_ADDRESS.pattern}", re.IGNORECASE
 )
 
 
 class _Undecided(Exception):
-    """What follows decides, and is not here yet."""
+    """Raised when the text still to come decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A text as it leaves, and where each place of the original stands in it."""
+    """A text after the gate, with a map from offsets in the original."""
 
     text: str
-    shifts: tuple[tuple[int, int], ...] = ()  # from this offset of the original on, so much further
+    shifts: tuple[tuple[int, int], ...] = ()  # (offset in the original, shift from there on)
 
     def place(self, offset: int) -> int:
-        """Where an offset of the original text is now."""
+        """Return where an offset of the original text is now."""
         passed = bisect_right(self.shifts, offset, key=itemgetter(0))
         return offset + (self.shifts[passed - 1][1] if passed else 0)
 
@@ -215,14 +220,14 @@ class Rewritten:
 @dataclass(slots=True)
 class _Bracket:
     begins_line: bool
-    has_number: bool = False  # a citation stands in it
+    has_number: bool = False  # it contains a citation
 
 
 class MarkdownGate:
-    """Makes the Markdown of a stream harmless; in code nothing changes.
+    """Makes streamed Markdown harmless; code is not changed.
 
-    Joined, the outputs are the same for every split of the text, and pass the gate as they are.
-    Held back is what cannot be decided yet: an open picture, tag, link or code.
+    The joined output is the same however the text is split, and passes the gate unchanged. Only
+    what cannot be decided yet is held back: an open image, tag, link or code.
     """
 
     def __init__(self) -> None:
@@ -230,36 +235,37 @@ class MarkdownGate:
         self._rest = ""
         self._final = False
         self._ends_in_return = False
-        self._begins = True  # a line, whose kind is not known yet
+        self._begins = True  # at the beginning of a line whose kind is not known yet
         self._is_code = False
-        self._line = ""  # so far, as it came
-        self._tail = ""  # the last that is shown, up to a blank
-        self._in_address = False  # that readers make a link of, to the next blank
-        self._context = ""  # the last of what is decided, for mathematics
-        self._dollars = 0  # pairs of them
-        self._passed = 0  # characters that are decided
-        self.shifts: list[tuple[int, int]] = []  # as of `Rewritten`
+        self._line = ""  # the line so far, as received
+        self._tail = ""  # the last output, back to a blank
+        self._in_address = False  # in an address that renderers link automatically
+        self._context = ""  # the end of the decided text, to detect mathematics
+        self._dollars = 0  # pairs of dollar signs
+        self._passed = 0  # decided characters
+        self.shifts: list[tuple[int, int]] = []  # as in `Rewritten`
         self._begin_paragraph()
 
     def feed(self, delta: str) -> str:
-        """The next text to show."""
+        """Take the next text of the stream; return what can be shown."""
         lines = delta.removeprefix("\n") if self._ends_in_return else delta
         self._ends_in_return = delta.endswith("\r") if delta else self._ends_in_return
         lines = _CONTROL.sub("", lines.replace("\r\n", "\n").replace("\r", "\n"))
         shown: list[str] = []
-        for start in range(0, len(lines), MOST):  # what is not decided yet is copied at each sign
+        # In pieces: undecided text is copied at each character.
+        for start in range(0, len(lines), MOST):
             self._rest += lines[start : start + MOST]
             shown += self._decided()
         return "".join(shown)
 
     def finish(self) -> str:
-        """What was held back, when the stream has ended."""
+        """Return what was held back, at the end of the stream."""
         self._final = True
         return "".join(self._decided())
 
     @property
     def open_fence(self) -> str:
-        """What closes the code in which the text ends; "" elsewhere."""
+        """The fence that closes the code in which the text ends; else ""."""
         return self._blocks.fence.run if self._blocks.fence else ""
 
     def _decided(self) -> Iterator[str]:
@@ -274,7 +280,7 @@ class MarkdownGate:
             if len(shown) != taken:
                 by = self.shifts[-1][1] if self.shifts else 0
                 self.shifts.append((self._passed, by + len(shown) - taken))
-            # Whatever stands in an address, it ends at a blank alone.
+            # An address ends only at a blank.
             *before, word = _BLANK.split(self._tail + shown)
             self._in_address = (self._in_address and not before) or bool(_IN_ADDRESS.search(word))
             self._tail = word[-_LONGEST_BEGINNING:]
@@ -299,14 +305,14 @@ class MarkdownGate:
         return taken
 
     def _match(self, pattern: "regex.Pattern[str]") -> "regex.Match[str] | None":
-        """At the beginning of the rest. Raises _Undecided where more could come to match."""
+        """Match at the beginning of the rest. Raises _Undecided where more text could match."""
         match = pattern.match(self._rest, partial=not self._final)
         if match and match.partial:
             raise _Undecided
         return match
 
     def _following(self, count: int) -> str:
-        """So many characters of the rest, or all there will be."""
+        """Return so many characters of the rest. Raises _Undecided where more may come."""
         if len(self._rest) < count and not self._final:
             raise _Undecided
         return self._rest[:count]
@@ -314,10 +320,10 @@ class MarkdownGate:
     # ── Lines and paragraphs ─────────────────────────────────────────────────────────────────
 
     def _begin_paragraph(self) -> None:
-        self._open_ticks = False  # backticks without others that close them on their line
+        self._open_ticks = False  # backticks that are not closed on their line
         self._in_table = False
         self._signs = ""
-        self._may_define = False  # a line begins with a bracket
+        self._may_define = False  # a line begins with a bracket, as link definitions do
         self._brackets: list[_Bracket] = []
 
     def _begin_line(self) -> None:
@@ -328,7 +334,8 @@ class MarkdownGate:
         was_code = self._is_code
         self._is_code = self._blocks.is_code(line[:LONGEST])
         if self._is_code and not was_code and self._dollars % 2:
-            self._is_code = self._blocks.distrust()  # some know mathematics, which may end in it
+            # Some renderers support mathematics, which may end in it.
+            self._is_code = self._blocks.distrust()
         self._begins, self._line = False, ""
 
     def _end_line(self) -> None:
@@ -344,11 +351,11 @@ class MarkdownGate:
     def _backslash(self) -> str:
         following = self._following(2)[1:]
         if following == "`":
-            self._open_ticks = True  # readers disagree on what closes it
+            self._open_ticks = True  # renderers disagree on what closes it
         return self._take(1 if following in ("", "\n") or self._in_address else 2)
 
     def _ticks(self) -> str:
-        """Code on one line; what could be paired in another way is none."""
+        """Take code on one line; ambiguous backticks are escaped."""
         run = self._rest[: len(self._rest) - len(self._rest.lstrip("`"))]
         line, newline, _ = self._rest.partition("\n")
         closing = re.compile(rf"(?<!`){run}(?!`)").search(line, len(run))
@@ -366,7 +373,7 @@ class MarkdownGate:
         return self._take(len(whole))
 
     def _is_span(self, span: str) -> bool:
-        """Whether it is code to every reader of Markdown."""
+        """Return whether every renderer takes the span for code."""
         if self._open_ticks or len(span) > MOST or self._may_end_within(span):
             return False
         if "|" not in span or not _LIVE.search(span):
@@ -377,10 +384,10 @@ class MarkdownGate:
             raise _Undecided
         return not (
             self._in_table or (len(below) <= MOST and _RULE.match(below))
-        )  # in a table a bar ends the cell
+        )  # a bar ends a table's cell
 
     def _may_end_within(self, span: str) -> bool:
-        """Whether a definition, a link or a formula that began before it could end in it."""
+        """Return whether a definition, link or formula begun before could end inside the span."""
         inside = span.strip("`")
         return (
             (self._may_define and "]:" in span)
@@ -440,11 +447,14 @@ class MarkdownGate:
 
     @property
     def _is_about_number(self) -> bool:
-        """Whether what is open holds a citation, which no link may stand around."""
+        """Whether an open bracket contains a citation, which no link may surround."""
         return any(bracket.has_number for bracket in self._brackets)
 
     def _parted(self, before: str, sign: str) -> str:
-        """Two signs with a backslash between; in a formula with a blank, which means nothing."""
+        """Separate two characters by a backslash.
+
+        In a formula by a blank, which has no meaning there.
+        """
         is_math = self._in_math()
         self._take(len(before + sign))
         if self._in_address and sign in "<[":
@@ -456,7 +466,7 @@ class MarkdownGate:
         begun = [match.start() for match in _MATH_BEGINS.finditer(self._context)]
         if begun and len(self._rest) < MAX_MATH and not self._final:
             raise _Undecided
-        text = self._context + self._rest + "\n"  # for patterns that look one character ahead
+        text = self._context + self._rest + "\n"  # for patterns with a lookahead of one character
         formulas = (MATH[text[start]].match(text, start) for start in begun)
         return any(formula.end() > place for formula in formulas if formula)
 
@@ -476,7 +486,7 @@ def _is_safe(url: str) -> bool:
 
 
 def _link_with_host(match: "regex.Match[str]") -> str | None:
-    """A link that says where it leads, in place of a picture or of a number; None for none."""
+    """Return a link that shows its target, in place of an image or a number; None if unsafe."""
     url, label = match["url"], " ".join(match["label"].split())
     host = _HOST.match(url.strip("<>"))
     where = host["host"] if host else ""
@@ -487,7 +497,7 @@ def _link_with_host(match: "regex.Match[str]") -> str | None:
 
 @memoised
 def sanitise(text: str) -> str:
-    """A whole text through the gate; one that passed already stays as it is."""
+    """Pass a whole text through the gate; a text that passed already is unchanged."""
     if not _ACTED_ON.search(text):
         return text
     gate = MarkdownGate()
@@ -495,22 +505,22 @@ def sanitise(text: str) -> str:
 
 
 def standalone(text: str) -> str:
-    """As `sanitise`, and closed: what stands behind it is none of its code."""
+    """Sanitise a text and close its open code, so that following text is not part of it."""
     gate = MarkdownGate()
     shown = gate.feed(text) + gate.finish()
     return f"{shown.rstrip()}\n{gate.open_fence}" if gate.open_fence else shown
 
 
 def in_words(text: str) -> str:
-    """A document's title, a name: in one line, and no Markdown."""
+    """Return a title or name on one line, without Markdown."""
     plain = _ESCAPED.sub(r"\\\1", " ".join(text.split()))
     return sanitise(plain.replace("[", "(").replace("]", ")"))
 
 
 def outgoing(message: Message) -> Message:
-    """A message as it leaves: what was stored before there was a gate, or brought, passes it too.
+    """Sanitise an answer that was stored before the gate existed, or imported.
 
-    What a user wrote is plain text.
+    A user's message is plain text.
     """
     if message.role != Role.ASSISTANT or sanitise(message.content) == message.content:
         return message
@@ -535,7 +545,7 @@ def _moved(answer: Answer | None, gate: MarkdownGate, text: str) -> Answer | Non
 
 
 class AnswerGate:
-    """What an answer passes: its citations are spelled `[n]`, and its Markdown is harmless."""
+    """The gate for answers: citations are written `[n]`, and the Markdown is harmless."""
 
     def __init__(self, allowed: Callable[[int], bool]) -> None:
         self._allowed = allowed
@@ -543,18 +553,18 @@ class AnswerGate:
         self._markdown = MarkdownGate()
 
     def feed(self, delta: str) -> str:
-        """The next text to show."""
+        """Take the next text of the answer; return what can be shown."""
         return self._markdown.feed(self._markers.feed(delta))
 
     def finish(self) -> str:
-        """What was held back, when the stream has ended."""
+        """Return what was held back, at the end of the answer."""
         return self._markdown.feed(self._markers.finish()) + self._markdown.finish()
 
     @property
     def cited(self) -> tuple[int, ...]:
-        """Allowed numbers given out so far, in the order of their first citation."""
+        """The allowed numbers cited so far, in order of first citation."""
         return self._markers.cited
 
     def settle(self, text: str) -> str:
-        """The whole of what passed: once a number is gone, others may be left to take out."""
+        """Return the final text: removing one number may leave others to remove."""
         return sanitise(gate_text(text, self._allowed)) if self._markers.removed else text

@@ -1,4 +1,4 @@
-"""Markdown to safe HTML, as answers use it: tables, tasks, mathematics; nothing is fetched."""
+"""Markdown to safe HTML for answers: tables, tasks, mathematics; nothing is fetched."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from markupsafe import escape
 
 from rag.citations.grammar import MATH
 
-HIGHEST_HEADING = 2  # of the page; headings of an answer come below
+HIGHEST_HEADING = 2  # of the page; an answer's headings are below it
 TASKS = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 MATH_TAGS = {
     "math", "menclose", "mfrac", "mi", "mn", "mo", "mover", "mpadded", "mphantom", "mroot", "mrow",
@@ -33,13 +33,13 @@ ATTRIBUTES = {
     "math": {"display", "xmlns"}, "mo": {"stretchy", "fence", "form", "minsize", "maxsize"},
     "mi": {"mathvariant"}, "mtable": {"columnalign"}, "mfrac": {"linethickness"},
 }  # fmt: skip
-# Each finds its own direction, so that one language does not turn another around; what stands in
-# a quotation follows it.
+# Blocks with a text direction of their own, so that languages do not affect each other; the
+# contents of a quotation follow it.
 DIRECTED = {f"{name}_open" for name in ("paragraph", "heading", "list_item", "th", "td")}
 
 
 def rendered(text: str) -> str:
-    """Safe HTML of a text; no tag of its own is let through."""
+    """Return the safe HTML of a Markdown text; none of its own tags is kept."""
     return nh3.clean(
         _parser().render(text),
         tags=TAGS,
@@ -52,7 +52,7 @@ def rendered(text: str) -> str:
 @cache
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    parser.disable("reference")  # no text says where a number of ours leads
+    parser.disable("reference")  # texts may not define the targets of citations
     parser.inline.ruler.before("escape", "math", _inline_math)
     parser.block.ruler.before("code", "math", _block_math, {"alt": ["paragraph"]})
     parser.core.ruler.push("as_answers_use_it", _changed)
@@ -67,7 +67,7 @@ def _inline_math(state: StateInline, silent: bool) -> bool:
     pattern = MATH.get(state.src[state.pos])
     match = (
         pattern.match(state.src + "\n", state.pos) if pattern else None
-    )  # it looks behind itself
+    )  # it examines the text before it
     if match is None:
         return False
     if not silent:
@@ -77,7 +77,7 @@ def _inline_math(state: StateInline, silent: bool) -> bool:
 
 
 def _block_math(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A formula that begins a line and ends one, whatever its lines look like."""
+    """Parse a formula that begins and ends a line, whatever lines are inside."""
     position = state.bMarks[start] + state.tShift[start]
     if not state.src.startswith(("$$", "\\["), position):
         return False
@@ -101,7 +101,7 @@ def _math_html(
 
 @lru_cache(maxsize=2_000)
 def formula_html(source: str) -> str:
-    """A formula with its dollars or brackets as MathML; as it was written where that fails."""
+    """Convert a formula with its delimiters to MathML; unchanged where that fails."""
     from latex2mathml.converter import convert
 
     is_block = source.startswith(("$$", "\\["))
@@ -109,7 +109,7 @@ def formula_html(source: str) -> str:
     try:
         written = convert(inside, display="block" if is_block else "inline")
         return _FORMULA_TEXT.sub(_as_text, str(written))
-    except Exception:  # noqa: BLE001 - whatever a model writes is shown
+    except Exception:  # noqa: BLE001 - any text by a model is shown
         return f"<code>{escape(source)}</code>"
 
 
@@ -147,7 +147,7 @@ def _check_boxes(first: Token) -> None:
 
 
 def _without_images(tokens: list[Token]) -> Iterator[Token]:
-    """A picture as a link to it: showing it would tell its server who reads here."""
+    """Replace an image by a link: loading it would tell its server who reads the page."""
     for token in tokens:
         if token.type != "image":
             yield token

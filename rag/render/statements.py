@@ -1,4 +1,4 @@
-"""What an answer says on a source's behalf, where that source says it, and which words decide."""
+"""The statements that cite a source, where the source supports them, and which words decide."""
 
 import math
 import re
@@ -25,18 +25,18 @@ VERDICTS = {
     Verdict.OFF_SUBJECT: "The source does not speak of this.",
     Verdict.OPEN: "Not checked.",
 }
-_SIGNS = re.compile(r"[\\`*_|<>~]")  # of Markdown
+_SIGNS = re.compile(r"[\\`*_|<>~]")  # Markdown characters
 
 
 @dataclass(frozen=True, slots=True)
 class StatementWarning:
-    """What is wrong with one statement."""
+    """The warning about one statement."""
 
-    end: int  # behind its last word or marker
-    reasons: tuple[tuple[int, str], ...]  # each of its numbers that is wrong, and why
+    end: int  # offset after its last word or marker
+    reasons: tuple[tuple[int, str], ...]  # each wrong source number, with the reason
 
     def __str__(self) -> str:
-        """In one line; which numbers are meant is said where there are several."""
+        """Return the reasons on one line, with the numbers if there are several."""
         if len(self.reasons) == 1:
             return self.reasons[0][1]
         alike: dict[str, str] = {}
@@ -46,13 +46,16 @@ class StatementWarning:
 
 
 def verdict_in_words(citation: Citation) -> str:
-    """The reason, or what its verdict means; a judge's word is shown as the judge's."""
+    """Return the reason of a verdict or its meaning.
+
+    A judge's reason is attributed to the judge.
+    """
     reason = " ".join((citation.reason or VERDICTS[citation.verdict]).split())
     return f"{citation.judged_by} says: {reason}" if citation.judged_by else reason
 
 
 def warnings_in(text: str, citations: Sequence[Citation]) -> list[StatementWarning]:
-    """The statements of which a number does not say so, in order."""
+    """Return the statements that a cited source does not support, in order."""
     by_end: defaultdict[int, dict[tuple[int, str], None]] = defaultdict(dict)
     for citation in citations:
         if citation.verdict.is_warning:
@@ -61,7 +64,7 @@ def warnings_in(text: str, citations: Sequence[Citation]) -> list[StatementWarni
 
 
 def with_warnings(message: Message) -> str:
-    """A message as Markdown that says behind each statement what is wrong with it."""
+    """Return a message as Markdown, with a warning after each unsupported statement."""
     text, answer = message.content, message.answer
     if answer is None:
         return text
@@ -75,7 +78,7 @@ def with_warnings(message: Message) -> str:
 
 
 def missing_in_words(mark: CheckedFigure) -> str:
-    """What stands behind a figure that was not found: "not in source 1"."""
+    """Return the note after a figure that was not found: "not in source 1"."""
     *others, last = map(str, mark.cited)
     if not others:
         return f"not in source {last}"
@@ -83,7 +86,7 @@ def missing_in_words(mark: CheckedFigure) -> str:
 
 
 def unfound_in(figures: Sequence[CheckedFigure]) -> list[CheckedFigure]:
-    """Those that stand in no source of their statement, nor follow from others."""
+    """Return the figures that neither are in their sources nor follow from others."""
     return [figure for figure in figures if figure.status is FigureStatus.UNFOUND]
 
 
@@ -95,13 +98,13 @@ def _end_of(text: str, citation: Citation) -> int:
 
 
 def statement_end(text: str, start: int, end: int) -> int:
-    """Behind its last word, within the cell where it is a row."""
+    """Return the end of a statement's last word, in a row within its cell."""
     return start + len(text[start:end].rstrip(" \t|\n"))
 
 
 LONGEST_SAID = 300  # characters of a statement above its evidence
-FEW_WORDS = 3  # that differ: more of them decide nothing by themselves
-LIKE = 0.5  # how alike two sentences are of which a few words differ
+FEW_WORDS = 3  # that differ: more words are no clear difference
+LIKE = 0.5  # the least similarity of two sentences that differ in a few words
 NAMES = {
     Verdict.SUPPORTED: "Supported",
     Verdict.COMPUTED: "Recomputed",
@@ -111,18 +114,18 @@ NAMES = {
 _WORD = re.compile(r"\w+(?:[.,’']\w+)*")
 TABLE_RULE = re.compile(r"[ \t]*\|?[ \t:|-]*-{3}[ \t:|-]*\|?[ \t]*")
 MOST_PLACES = 3  # sentences or rows for one statement
-FIRST_SHARE = 0.4  # of what the passage has of a statement, in the best place …
-NEXT_SHARE = 0.3  # … and in each further one, of what is new in it
-FEWEST_SHARED = 2  # words or figures, fewer may have met by chance
+FIRST_SHARE = 0.4  # of the shared words, in the best place …
+NEXT_SHARE = 0.3  # … and in each further place, of words not found before
+FEWEST_SHARED = 2  # words or figures; fewer may be a coincidence
 Spans = tuple[Span, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CitedStatement:
-    """A statement at one of its numbers."""
+    """A statement with one of its source numbers."""
 
     text: str  # the words that carry the number
-    citation: Citation | None = None  # None where nothing was compared: a card quotes
+    citation: Citation | None = None  # None where nothing was checked, as in a card's quotation
 
     @property
     def verdict(self) -> Verdict:
@@ -130,19 +133,19 @@ class CitedStatement:
 
     @property
     def sought(self) -> str:
-        """What is looked for in its source: what that says instead, where it contradicts."""
+        """The words to find in the source; for a contradiction, what the source says instead."""
         cited = self.citation
         is_told = cited is not None and cited.stated and cited.given
         return self.text.replace(cited.stated, cited.given) if cited and is_told else self.text
 
     @property
     def name(self) -> str:
-        """The verdict in a word or two; "" where nothing is known."""
+        """The verdict in a word or two; "" if there is none."""
         return NAMES.get(self.verdict, "")
 
     @property
     def reason(self) -> str:
-        """What there is to add to its name."""
+        """The explanation beyond the verdict's name."""
         if self.citation is None or self.verdict in (Verdict.OPEN, Verdict.SUPPORTED):
             return ""
         has_own = self.verdict is not Verdict.OFF_SUBJECT or self.citation.judged_by
@@ -150,18 +153,18 @@ class CitedStatement:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownStatement:
-    """A statement as it stands above its evidence."""
+class StatementView:
+    """A statement as it is shown above its evidence."""
 
     stated: CitedStatement
-    words: Markup  # the statement, what decides strong
-    differs: tuple[str, str] = ("", "")  # what it says and what its source says, if that is short
+    words: Markup  # the statement, with deciding words emphasised
+    differs: tuple[str, str] = ("", "")  # (in the statement, in the source), if short
 
 
 def statements_in(
     message: Message, number: int, start: int | None = None
 ) -> tuple[CitedStatement, ...]:
-    """What an answer cites a source for: at the marker that begins there, or wherever it does."""
+    """Return an answer's statements that cite a source: at one marker, or at all."""
     text, answer = message.content, message.answer
     starts = [marker.start for marker in find_markers(text) if number in marker.numbers]
     if start is not None and starts:
@@ -175,8 +178,8 @@ def statements_in(
     )
 
 
-def compare_statement(stated: CitedStatement, quotes: Sequence[str]) -> ShownStatement:
-    """As it is read beside the sentences of its source that speak of the same."""
+def compare_statement(stated: CitedStatement, quotes: Sequence[str]) -> StatementView:
+    """Prepare a statement to be shown beside the matching sentences of its source."""
     results = ((*deciding(stated, quote), quote) for quote in quotes)
     ours, theirs, quote = next((result for result in results if result[0]), ((), (), ""))
     citation = stated.citation
@@ -184,7 +187,7 @@ def compare_statement(stated: CitedStatement, quotes: Sequence[str]) -> ShownSta
     is_told = all(differs) or stated.verdict is not Verdict.CONTRADICTED
     if not is_told and len(ours) == len(theirs) == 1:
         differs = (stated.text[slice(*ours[0])], quote[slice(*theirs[0])])
-    return ShownStatement(stated, strong(_cut(stated.text), ours), differs)
+    return StatementView(stated, strong(_cut(stated.text), ours), differs)
 
 
 def _cut(text: str) -> str:
@@ -192,7 +195,7 @@ def _cut(text: str) -> str:
 
 
 def strong(text: str, spans: Iterable[Span]) -> Markup:
-    """A text with the words that decide strong."""
+    """Emphasise the deciding words of a text."""
     parts, position = [], 0
     for span in sorted(spans):
         if position <= span.start < span.end <= len(text):
@@ -208,9 +211,9 @@ def strong(text: str, spans: Iterable[Span]) -> Markup:
 
 
 def deciding(stated: CitedStatement, quote: str) -> tuple[Spans, Spans]:
-    """Words of a statement, and words of a sentence of its source, by which the verdict was found.
+    """Return the spans in a statement and in a source's sentence that decided the verdict.
 
-    Of a contradiction what differs, else the figures that both have; none where nothing is checked.
+    For a contradiction, what differs; else the figures that both have; none if nothing was checked.
     """
     citation = stated.citation
     if citation is None or stated.verdict in (Verdict.OPEN, Verdict.OFF_SUBJECT):
@@ -237,11 +240,11 @@ def _same_figures(text: str, quote: str) -> tuple[Spans, Spans]:
 
 
 def _other_figures(text: str, quote: str) -> tuple[Spans, Spans]:
-    """Those of one kind of which each side has others: of 410 m² and 64 devices, 120 m² is one."""
+    """Return figures of one dimension that differ: beside 410 m² and 64 devices, 120 m² differs."""
     ours, theirs = _figures(text), _figures(quote)
     both = {our.phrase for our in ours} & {their.phrase for their in theirs}
     kinds = {our.dimension for our in ours} & {their.dimension for their in theirs}
-    kinds = kinds - {""} or kinds  # a number alone may be a part of a name
+    kinds = kinds - {""} or kinds  # a number without a unit may be part of a name
     results = (
         _spans(f for f in figures if f.phrase not in both and f.dimension in kinds)
         for figures in (ours, theirs)
@@ -260,7 +263,7 @@ def _spans(figures: Iterable["Figure"]) -> Spans:
 
 
 def _few_words(text: str, quote: str) -> tuple[Spans, Spans]:
-    """What differs between two sentences that are else alike."""
+    """Return what differs between two sentences that are otherwise alike."""
     ours, theirs = list(_WORD.finditer(text)), list(_WORD.finditer(quote))
     compared = SequenceMatcher(
         None, [our[0].casefold() for our in ours], [their[0].casefold() for their in theirs], False
@@ -276,7 +279,7 @@ def _few_words(text: str, quote: str) -> tuple[Spans, Spans]:
 
 
 def clauses_citing(text: str, number: int, *, start: int | None = None) -> list[str]:
-    """What an answer says on a source's behalf: all of it, or at the marker that begins there."""
+    """Return the clauses that cite a source: all, or the one at a marker."""
     parts = [
         (part, statement)
         for statement in read_statements(text)
@@ -289,7 +292,7 @@ def clauses_citing(text: str, number: int, *, start: int | None = None) -> list[
 
 
 def _words(text: str, statement: Statement, part: Clause) -> str:
-    """What a part says; a cell says it with the label of its row and the head of its column."""
+    """Return a clause's words; a cell with its row's label and column's header."""
     words = without_markers(text[part.start : part.end])
     if statement.kind != "row":
         return words
@@ -309,16 +312,16 @@ def _cells_in(row: str) -> list[str]:
 
 
 def _distance(part: Clause, start: int) -> int:
-    """From a part to a marker: one that closes it is nearer than one that stands before it."""
+    """Return a clause's distance to a marker: one that the marker closes is nearest."""
     return start - part.end if start >= part.end else max(0, part.start - start)
 
 
 def places_of(
     passage: str, clauses: Iterable[str], *, fewest: int = FEWEST_SHARED
 ) -> tuple[Span, ...]:
-    """The sentences and table rows that say it, in order; none where that cannot be told.
+    """Return the sentences and table rows that state the clauses, in order; none if unclear.
 
-    `fewest` words or figures of a clause have to be in the passage.
+    At least `fewest` words or figures of a clause have to be in the passage.
     """
     spans = _stating(passage)
     features = [_features(passage[slice(*span)]) for span in spans]
@@ -327,7 +330,7 @@ def places_of(
 
 
 def _stating(passage: str) -> list[Span]:
-    """Its sentences and rows, without heads of tables and the rules below them."""
+    """Return the sentences and rows, without table headers and rules."""
     spans = split_sentences(passage)
     is_rule = [bool(TABLE_RULE.fullmatch(passage, span.start, span.end)) for span in spans]
     is_head = [*is_rule, False][1:]
@@ -339,7 +342,7 @@ def _stating(passage: str) -> list[Span]:
 
 
 def _features(text: str) -> frozenset[str]:
-    """Stems of words and, told apart from them, figures."""
+    """Return stems of words, and figures distinguished from them."""
     from rag.language.figures import read_figures
     from rag.language.words import canonical, terms
 
@@ -348,7 +351,7 @@ def _features(text: str) -> frozenset[str]:
 
 
 def _best(clause: frozenset[str], places: Sequence[frozenset[str]], fewest: int) -> list[int]:
-    """The places that together say most of it, the best first; rare words tell more."""
+    """Return the places that together cover most of a clause, best first; rare words count more."""
     frequency = Counter(feature for place in places for feature in place & clause)
     weights = {word: math.log(1 + len(places) / count) for word, count in frequency.items()}
     total = sum(weights.values())

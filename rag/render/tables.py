@@ -1,4 +1,4 @@
-"""Results of tables as the pages show them: rows, picture, and the plan as a form."""
+"""Results of tables on the pages: rows, charts, and the plan as a form."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ from rag.tables.vocabulary import MONTHS
 
 MOST_BARS = 30
 MOST_SHARES = 8
-FEWEST = 3  # points that a picture is drawn of unasked
+FEWEST = 3  # points for a chart that was not asked for
 WIDTH, LABELS, FIGURES, BAR, GAP = 640, 170, 90, 22, 8
 HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 260, 70, 40, 14, 16
 TIME = re.compile(rf"\b(?:{phrases('times')})\b")
@@ -57,17 +57,17 @@ LABEL_CHARS = 24
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A picture with its data as a text for those who cannot see it."""
+    """A chart with its data as text, for those who cannot see it."""
 
     kind: str
     svg: str
     text: str
-    others: tuple[str, ...]  # kinds that would do as well
+    others: tuple[str, ...]  # other suitable kinds
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The figures of each label: one, or one for each of its parts."""
+    """The figures of each label: one, or one for each part."""
 
     labels: tuple[str, ...]
     rows: tuple[tuple[float, ...], ...]
@@ -88,7 +88,7 @@ class Series:
         return display_value(value, self.column)
 
     def __str__(self) -> str:
-        """All figures as words."""
+        """Return all figures in words."""
         return "; ".join(
             f"{label}: "
             + ", ".join(
@@ -100,7 +100,7 @@ class Series:
 
 
 def chart_of(result: TableResult, wanted: str = "") -> Chart | None:
-    """The picture of a result; None where it has none, or none was asked for and none helps."""
+    """Return the chart of a result; None if it has none, or none was asked for and none helps."""
     series = _series(result)
     choice = wanted or result.chart
     if series is None or choice == "none" or len(series.values) < 2:
@@ -122,7 +122,7 @@ def chart_of(result: TableResult, wanted: str = "") -> Chart | None:
 
 
 def _series(result: TableResult) -> Series | None:
-    """The first figure over everything that stands before it."""
+    """Return the first figure column over the columns before it."""
     figures = [index for index, column in enumerate(result.columns) if column.is_figure]
     keys = len(result.plan.get("group") or ())
     position = keys if keys else next(iter(figures), -1)
@@ -152,9 +152,9 @@ def _series(result: TableResult) -> Series | None:
 
 
 def _parted(result: TableResult, flat: Series) -> Series:
-    """Figures by two keys as parts of each label: over time, else by the first; else as they are.
+    """Turn figures over two keys into parts of each label: along time, else along the first key.
 
-    Parts can be stacked only where each figure is one of a whole.
+    Parts are only stacked where they add up to a whole.
     """
     if len(result.plan.get("group") or ()) != 2 or len(flat.labels) != len(result.rows):
         return flat
@@ -187,7 +187,7 @@ def _possible(series: Series) -> list[str]:
 
 # ── Drawn ────────────────────────────────────────────────────────────────────────────────────
 
-Drawing = tuple[str, int]  # what stands inside of the picture, and its height
+Drawing = tuple[str, int]  # the SVG content, and its height
 
 
 def _text(style: str, x: float, y: float, words: str, anchor: str = "start") -> str:
@@ -207,9 +207,9 @@ def _box(style: str, x: float, y: int, width: float, title: str, height: int = B
 
 
 def _bars(series: Series, *, of_whole: bool = False) -> Drawing:
-    """Bars to the right, one below the other, so that labels stay readable; cut into their parts.
+    """Draw horizontal bars, one below the other, split into parts; labels stay readable.
 
-    `of_whole` makes them of one length: what each part is of its label.
+    With `of_whole` all have the same length and show each part's share.
     """
     low, high = min(0.0, *series.values), max(0.0, *series.values)
     drawn: list[str] = []
@@ -240,7 +240,7 @@ def _bars(series: Series, *, of_whole: bool = False) -> Drawing:
 
 
 def _line_paths(series: Series) -> Drawing:
-    """From left to right a line for each part in one scale, with its ends and every few labels."""
+    """Draw a line for each part in one scale, with its ends and some labels."""
     values = [value for row in series.rows for value in row]
     low, high = min(0.0, *values), max(0.0, *values)
     rise = HEIGHT - TOP - BOTTOM
@@ -276,7 +276,7 @@ def _line_paths(series: Series) -> Drawing:
 
 
 def _shares(series: Series) -> Drawing:
-    """One bar cut into parts, and a line of words for each."""
+    """Draw one bar split into parts, and a line of text for each."""
     whole = sum(series.values)
     drawn, x = list[str](), 0.0
     for index, (label, value) in enumerate(zip(series.labels, series.values, strict=True)):
@@ -294,7 +294,7 @@ def _shares(series: Series) -> Drawing:
 
 
 def _with_legend(series: Series, drawn: list[str], height: int) -> Drawing:
-    """Which colour is which part, four in a line."""
+    """Add a legend of the parts' colours, four in a line."""
     parts = series.parts if series.is_parted else ()
     for place, part in enumerate(parts):
         x, y = place % 4 * (WIDTH // 4), height + 16 + place // 4 * 24
@@ -306,7 +306,7 @@ def _with_legend(series: Series, drawn: list[str], height: int) -> Drawing:
 
 
 def standalone(chart: Chart) -> str:
-    """The picture as a file of its own, in the colours of paper."""
+    """Return the chart as an SVG file of its own, in print colours."""
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}"'
     style = "".join(f"{selector}{{{rules}}}" for selector, rules in PAPER.items())
     ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
@@ -315,7 +315,7 @@ def standalone(chart: Chart) -> str:
 
 
 def sorted_places(result: TableResult, by: int, descending: bool) -> list[int]:
-    """Where the rows of a result stand, in the order of one of its columns; blanks last."""
+    """Return the positions of the rows, sorted by a column; blanks last."""
     places = list(range(len(result.rows)))
     if not 0 <= by < len(result.columns):
         return places
@@ -331,30 +331,30 @@ def sorted_places(result: TableResult, by: int, descending: bool) -> list[int]:
 
 
 ROWS_IN_ANSWER = 20
-SPARE = 2  # empty lines for more conditions
+SPARE = 2  # empty lines in the form for more conditions
 BETWEEN = ";"
 
 
 @dataclass(frozen=True, slots=True)
-class ShownResult:
-    """A result ready to be shown."""
+class ResultView:
+    """A result prepared for display."""
 
     result: TableResult
     number: int
     rows: tuple[tuple[str, ...], ...]
-    places: tuple[int, ...]  # where each stands in the result, from 0
+    places: tuple[int, ...]  # each row's position in the result, from 0
     chart: Chart | None
     sorted_by: int = -1
     is_descending: bool = False
 
     @property
     def svg(self) -> Markup:
-        """Written by us; every text in it is escaped there."""
+        """The chart's SVG, generated here with all texts escaped."""
         return Markup(self.chart.svg if self.chart else "")
 
     @property
     def makes_chart(self) -> bool:
-        """Whether these rows can be drawn, also where nobody asked for it."""
+        """Whether the rows can be drawn, also without a request."""
         return chart_of(self.result, "bar") is not None
 
     @property
@@ -369,8 +369,8 @@ def render_result(
     limit: int | None = None,
     order: str = "",
     chart: str = "",
-) -> ShownResult | None:
-    """The result behind a number; `order` is a column from 0, with a minus for descending."""
+) -> ResultView | None:
+    """Return a source number's result; `order` is a column from 0, with - for descending."""
     stored = session.result(number)
     if stored is None:
         return None
@@ -379,11 +379,11 @@ def render_result(
     down = order.startswith("-")
     places = sorted_places(result, by, down)[:limit]
     shown = tuple(tuple(result.cells(result.rows[place])) for place in places)
-    return ShownResult(result, number, shown, tuple(places), chart_of(result, chart), by, down)
+    return ResultView(result, number, shown, tuple(places), chart_of(result, chart), by, down)
 
 
-def result_of(session: SourceRegister, message: Message) -> ShownResult | None:
-    """The table that an answer shows, its first rows."""
+def result_of(session: SourceRegister, message: Message) -> ResultView | None:
+    """Return the first rows of the table that an answer shows, or None."""
     if message.answer is None or message.answer.result is None:
         return None
     shown = render_result(session, message.answer.result, limit=ROWS_IN_ANSWER)
@@ -391,7 +391,7 @@ def result_of(session: SourceRegister, message: Message) -> ShownResult | None:
 
 
 def without_rows(text: str) -> str:
-    """An answer's words without the rows that stand below them as a table."""
+    """Return an answer's text without the table rows, which are shown below it."""
     return "\n".join(line for line in text.split("\n") if not line.startswith("|"))
 
 
@@ -399,7 +399,7 @@ def without_rows(text: str) -> str:
 
 
 class Form(Protocol):
-    """What a browser sends."""
+    """The form data that a browser sends."""
 
     def getlist(self, key: str) -> list[str]: ...
     def get(self, key: str) -> str | None: ...
@@ -407,7 +407,7 @@ class Form(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlanForm:
-    """What the form shows."""
+    """The values that the form shows."""
 
     plan: TablePlan
     columns: tuple[str, ...]
@@ -415,14 +415,14 @@ class PlanForm:
     group: tuple[tuple[str, str], ...]
     measures: tuple[tuple[str, str], ...]
     orders: tuple[tuple[str, str], ...]  # value, words
-    other_conditions: int  # conditions that the form cannot say and leaves as they are
+    other_conditions: int  # conditions that the form cannot express and does not change
     ops: Sequence[str] = tuple(Op)
     parts: Sequence[str] = tuple(Part)
     kinds: Sequence[str] = tuple(Kind)
 
 
 def form_of(plan: TablePlan, table: Table) -> PlanForm:
-    """The lines of a plan, and empty ones for more."""
+    """Return the form of a plan, with empty lines for more."""
     columns = tuple(column.name for column in table.columns)
     plain = [filter_ for filter_ in plan.filters if _is_plain(filter_)]
     filters = [
@@ -448,12 +448,12 @@ def form_of(plan: TablePlan, table: Table) -> PlanForm:
 
 
 def _is_plain(filter_: Filter) -> bool:
-    """Whether the form can say it: a column against values."""
+    """Return whether the form can express a condition: a column against values."""
     return not (filter_.other or filter_.column.startswith(MEASURED))
 
 
 def plan_from_form(form: Form, plan: TablePlan, table: Table) -> TablePlan:
-    """The plan as it was changed. Raises UserError that says what is missing or cannot be."""
+    """Return the changed plan. Raises UserError with what is missing or impossible."""
     kinds = {column.name: column.type for column in table.columns}
     conditions = _lines(form, "filter", "column", "part", "op", "values")
     read = plan_from(
@@ -483,7 +483,7 @@ def plan_from_form(form: Form, plan: TablePlan, table: Table) -> TablePlan:
 
 
 def _lines(form: Form, what: str, *fields: str) -> list[dict[str, str]]:
-    """Those of one kind, whose first field says something."""
+    """Return the lines of one kind whose first field is filled."""
     lines = zip(*(form.getlist(f"{what}_{field}") for field in fields), strict=False)
     return [dict(zip(fields, line, strict=True)) for line in lines if line[0]]
 

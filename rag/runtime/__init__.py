@@ -1,1 +1,1 @@
-"""What one request may take, and what is shared between all who ask."""
+"""Limits of a request, and what all requests share."""

@@ -1,10 +1,10 @@
-"""What one request may take, and how its wait is broken off when nobody wants it any more.
+"""What a request may use, and how its wait is ended when its client has left.
 
-The edge gives a budget; whoever works for the request finds it, however deep. Processor time is
-that of the thread: a request that waits for others costs nothing of it.
+The server gives a request its budget, and all code that works for the request finds it. Processor
+time is that of the thread: waiting for others costs nothing.
 
-One lane for each thing that is scarce: threads of the server, calls of a model, queries. An owner
-with much to do takes a share of it, and whoever comes next is served as if second in line.
+There is one lane for each scarce thing: threads of the server, calls of a model, queries. An owner
+with many requests gets a share of the lane, and the next owner is served as if second in line.
 """
 
 import json
@@ -28,11 +28,11 @@ from rag.seams.models import Patience
 
 Cut = Callable[[], None]
 LEFT = "The answer was stopped before its end."
-STOPPED = "Stopped."  # as the person wished
+STOPPED = "Stopped."  # by the user
 
 
 class HangUp:
-    """Held by the one who waits; the thread that works hears of it inside `heard_here`."""
+    """A signal from the client's thread that it has left, for the thread inside `heard_here`."""
 
     def __init__(self) -> None:
         self.is_over = False
@@ -41,7 +41,7 @@ class HangUp:
         self._lock = Lock()
 
     def now(self, reason: str | None = None) -> None:
-        """Cut whatever the working thread waits for, now and later."""
+        """Call all registered cuts, and later ones at once, to end waits of the working thread."""
         with self._lock:
             self.is_over = True
             self.reason = reason or self.reason
@@ -51,7 +51,7 @@ class HangUp:
 
     @contextmanager
     def heard_here(self) -> Iterator[None]:
-        """What this thread does inside can be broken off."""
+        """Let this hang-up end waits of the current thread inside the block."""
         token = _heard.set(self)
         try:
             yield
@@ -59,7 +59,7 @@ class HangUp:
             _heard.reset(token)
 
     def cuts(self, cut: Cut) -> None:
-        """Call this when it is over; at once if it is. It may come when the wait has ended."""
+        """Register `cut` for the hang-up; if that is over, call it now. The wait may have ended."""
         with self._lock:
             self._cuts.append(cut)
             is_over = self.is_over
@@ -71,20 +71,20 @@ _heard: ContextVar[HangUp | None] = ContextVar("heard", default=None)
 
 
 def on_hang_up(cut: Cut) -> None:
-    """Have a wait of this thread cut when nobody wants its end any more."""
+    """Register `cut`, which ends a wait of this thread, for a hang-up."""
     hang_up = _heard.get()
     if hang_up is not None:
         hang_up.cuts(cut)
 
 
 def has_hung_up() -> bool:
-    """Whether the one this thread works for has gone."""
+    """Return whether the client of this thread's work has left."""
     hang_up = _heard.get()
     return hang_up is not None and hang_up.is_over
 
 
 def hang_up_reason() -> str | None:
-    """Why the one this thread works for has gone; None while somebody waits."""
+    """Return why the client has left; None while it waits."""
     hang_up = _heard.get()
     return hang_up.reason if hang_up is not None and hang_up.is_over else None
 
@@ -95,7 +95,7 @@ def hang_up_reason() -> str | None:
 def reply_soon(
     model: ChatModel, messages: Sequence[ChatMessage], *, max_tokens: int, patience: Patience
 ) -> str:
-    """What it says in time without thinking; "" where it fails or takes longer."""
+    """Return the model's reply, without reasoning; "" if it fails or takes too long."""
     reply, failure = reply_in_time(model, messages, max_tokens=max_tokens, patience=patience)
     return "" if failure else reply
 
@@ -109,10 +109,10 @@ def reply_in_time(
     temperature: float = 0.0,
     usage: list[Usage] | None = None,
 ) -> tuple[str, RagError | None]:
-    """What it says in time, and why that is not all of it.
+    """Return the reply so far, without reasoning, and the error if it is not complete.
 
-    A server that never ends its reply, or never begins, must not hold up whoever waits. Who
-    hangs up waits no longer; `usage` takes what the server tells.
+    A server that never ends or begins its reply must not block the caller. A hang-up ends the wait;
+    `usage` receives what the server reports.
     """
     request = ModelRequest(
         tuple(messages), max_tokens, temperature=temperature, patience=patience, thinks=False
@@ -134,7 +134,7 @@ def reply_in_time(
                     pieces.clear()
                 pieces.append(delta.text)
                 if time.monotonic() > deadline:
-                    pieces.clear()  # half a reply is none
+                    pieces.clear()  # half a reply is of no use
                     break
             failure = None if time.monotonic() <= deadline else late
         except RagError as error:
@@ -143,7 +143,7 @@ def reply_in_time(
             ended.put(failure)
 
     Thread(target=copy_context().run, args=(read,), name="short call", daemon=True).start()
-    on_hang_up(lambda: ended.put(late))  # a model that cannot be cut ends by itself, unheard
+    on_hang_up(lambda: ended.put(late))  # a model that cannot be cut ends by itself
     try:
         failure = ended.get(timeout=patience.seconds)
     except Empty:
@@ -152,7 +152,7 @@ def reply_in_time(
 
 
 def json_object(reply: str) -> dict[str, Any] | None:
-    """The JSON object of a reply, in whatever it is wrapped; None where there is none."""
+    """Return the JSON object in a reply, whatever text is around it; None if there is none."""
     try:
         data = json.loads(reply[reply.find("{") : reply.rfind("}") + 1])
     except ValueError:
@@ -160,19 +160,19 @@ def json_object(reply: str) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-CPU_SECONDS = 9.0  # with what other threads do for it, such as embedding, ten
-PLANNING_SECONDS = 5.0  # over the widest tables two looks at the clock lie 1.2 s apart
-ITEMS_BETWEEN = 64  # looks at the clock
+CPU_SECONDS = 9.0  # about ten with the work of other threads, such as embedding
+PLANNING_SECONDS = 5.0  # with the widest tables the clock is checked every 1.2 s
+ITEMS_BETWEEN = 64  # checks of the clock
 Paced = TypeVar("Paced")
 
 
 @dataclass(slots=True)
 class Budget:
-    """Of one request, or of one turn; begun where it is made, in the thread that works."""
+    """The budget of one request or turn; it starts when it is created, in the working thread."""
 
     cpu_seconds: float = CPU_SECONDS
-    has_left: Callable[[], bool] = lambda: False  # whether nobody waits for it any more
-    owner: str = ""  # for whom the work is
+    has_left: Callable[[], bool] = lambda: False  # whether the client has left
+    owner: str = ""  # owner of the work
     _began: float = field(default_factory=time.thread_time)
     _items: int = 0
 
@@ -181,18 +181,18 @@ class Budget:
         return time.thread_time() - self._began
 
     def spend(self, items: int = 1) -> None:
-        """Say that so many more are worked on.
+        """Count so many more items of work.
 
         Raises:
-            OverBudget: it took more than it may.
-            Left: nobody waits for it.
+            OverBudget: the processor time is used up.
+            ClientGone: the client has left.
         """
         before, self._items = self._items, self._items + items
         if before // ITEMS_BETWEEN != self._items // ITEMS_BETWEEN:
             self.check()
 
     def check(self) -> None:
-        """Look at the clock now; raises what `spend` raises."""
+        """Check the clock now; raises what `spend` raises."""
         spent = self.spent_seconds
         if spent > self.cpu_seconds:
             raise OverBudget(
@@ -208,7 +208,7 @@ _current: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def limited(budget: Budget) -> Iterator[Budget]:
-    """What this thread does inside is counted."""
+    """Count what this thread does inside the block."""
     before = begin(budget)
     try:
         yield budget
@@ -217,34 +217,34 @@ def limited(budget: Budget) -> Iterator[Budget]:
 
 
 def part_of_it(cpu_seconds: float) -> Budget:
-    """A smaller one for a part of the same work, which can do without that part."""
+    """Return a smaller budget for an optional part of the same work."""
     whole = _current.get() or Budget()
     return Budget(cpu_seconds, has_left=whole.has_left, owner=whole.owner)
 
 
 @contextmanager
 def planning() -> Iterator[None]:
-    """Understanding a question over rows: what is known of its tables by then stays known."""
+    """Limit the planning of a question over rows; what is known of its tables by then stays."""
     with limited(part_of_it(PLANNING_SECONDS)):
         yield
 
 
 def begin(budget: Budget | None) -> Budget | None:
-    """From now on this counts, or nothing; gives what counted before."""
+    """Set this thread's budget, or none, and return the one before."""
     before = _current.get()
     _current.set(budget)
     return before
 
 
 def spend(items: int = 1) -> None:
-    """See `Budget.spend`; where no request is served, nothing is counted."""
+    """Count items in this thread's budget (see `Budget.spend`), if it has one."""
     budget = _current.get()
     if budget is not None:
         budget.spend(items)
 
 
 def paced(items: Iterable[Paced], *, weight: int = 1) -> Iterator[Paced]:
-    """The items, each counted as it is taken; `weight` says how many small steps one is."""
+    """Yield the items and count each in the budget, with its `weight` in small steps."""
     budget = _current.get()
     if budget is None:
         yield from items
@@ -255,33 +255,33 @@ def paced(items: Iterable[Paced], *, weight: int = 1) -> Iterator[Paced]:
 
 
 def current_owner() -> str:
-    """For whom this thread works; "" where nobody is known."""
+    """Return the owner of this thread's work; "" if unknown."""
     budget = _current.get()
     return "" if budget is None else budget.owner
 
 
-PATIENCE_SECONDS = 20.0  # of one who waits for a place
-TellPlace = Callable[[int], None]  # how many wait before
+PATIENCE_SECONDS = 20.0  # for a place in a lane
+TellPlace = Callable[[int], None]  # called with the number that wait before
 
 
 @dataclass(eq=False, slots=True)
 class Ticket:
-    """A place in the queue, or among those inside."""
+    """A place in the lane or in its queue."""
 
     owner: str
     is_in: bool = False
 
 
 class Lane:
-    """At most `capacity` inside, of one owner at most `share`.
+    """At most `capacity` tickets inside, at most `share` of them of one owner.
 
-    Next is the owner who has the fewest inside; of equals, who was let in longest ago.
+    The next is of the owner with the fewest inside; of equals, of the one admitted longest ago.
     """
 
     def __init__(
         self, capacity: int, *, waiting: int, share: int | None = None, what: str = "questions"
     ) -> None:
-        """Of those that may wait, one owner has at most half, where there is a share."""
+        """At most `waiting` tickets queue; if there is a share, half of them of one owner."""
         self.capacity = capacity
         self.share = capacity if share is None else max(1, min(share, capacity))
         self._most_waiting = waiting
@@ -291,10 +291,10 @@ class Lane:
         self._inside: Counter[str] = Counter()
         self._queue: list[Ticket] = []
         self._turn = 0
-        self._served: Counter[str] = Counter()  # owners, with the turn that was their last
+        self._served: Counter[str] = Counter()  # owners, with the number of their last admission
 
     def join(self, owner: str) -> Ticket:
-        """Take a place, or one in the queue. Raises Busy when that is full."""
+        """Take a place inside or in the queue. Raises Busy when that is full."""
         ticket = Ticket(owner)
         with self._change:
             owned = sum(waiting.owner == owner for waiting in self._queue)
@@ -306,9 +306,9 @@ class Lane:
         return ticket
 
     def wait(self, ticket: Ticket, *, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[int]:
-        """How many wait before it, each time that this changes, until it is let in.
+        """Yield how many wait before this ticket, at each change, until it is inside.
 
-        Raises Busy when it is not in time, Left when nobody waits for it any more.
+        Raises Busy when that takes too long, ClientGone when the client has left.
         """
         until, shown = time.monotonic() + patience_seconds, -1
         on_hang_up(self._look)
@@ -330,23 +330,23 @@ class Lane:
             yield (shown := before)
 
     def leave(self, ticket: Ticket) -> None:
-        """Give the place back, or that in the queue."""
+        """Give back the place, inside or in the queue."""
         with self._change:
             if ticket in self._queue:
                 self._queue.remove(ticket)
             elif ticket.is_in:
                 ticket.is_in = False
                 self._inside[ticket.owner] -= 1
-                self._inside += Counter()  # without those who have none inside
+                self._inside += Counter()  # drops owners with none inside
             self._admit()
             if not self._inside:
-                self._served.clear()  # nobody is there
+                self._served.clear()  # the lane is empty
 
     @contextmanager
     def place(self, *, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
-        """A place for whoever this thread works for; what is done inside needs no other.
+        """Hold a place for this thread's owner; nested uses in one thread need no other.
 
-        Raises Busy and Left.
+        Raises Busy and ClientGone.
         """
         lanes = _lanes.get()
         if id(self) in lanes:
@@ -354,9 +354,10 @@ class Lane:
             return
         ticket = self.join(current_owner())
         try:
-            tell = _tell.get()
-            for before in self.wait(ticket, patience_seconds=patience_seconds):
-                tell(before)
+            if not ticket.is_in:
+                tell = _tell.get()
+                for before in self.wait(ticket, patience_seconds=patience_seconds):
+                    tell(before)
             _lanes.set(lanes | {id(self)})
             yield
         finally:
@@ -398,7 +399,7 @@ _tell: ContextVar[TellPlace] = ContextVar("tell", default=lambda before: None)
 
 @contextmanager
 def telling(tell: TellPlace) -> Iterator[None]:
-    """Have it told how many wait before what this thread does inside."""
+    """Call `tell` with the number that wait before, for this thread's waits inside the block."""
     before = _tell.get()
     _tell.set(tell)
     try:
@@ -411,7 +412,7 @@ def telling(tell: TellPlace) -> Iterator[None]:
 
 Item = TypeVar("Item")
 Produced = TypeVar("Produced")
-LOOK_SECONDS = 0.1  # between two looks whether what waits for room is still wanted
+LOOK_SECONDS = 0.1  # between two checks whether the items are still wanted
 
 
 def as_done(
@@ -422,7 +423,7 @@ def as_done(
     at_once: int,
     patience: float | None = None,
 ) -> Iterator[Produced | None]:
-    """Results in the order in which they are done; None whenever none came for so many seconds.
+    """Yield results in the order in which they are done; None after each `patience` seconds.
 
     No more than `at_once` items are taken before their results are. Raises what `work` raises.
     """
@@ -444,9 +445,9 @@ def as_done(
 
 
 class Prefetch(Generic[Item]):
-    """Goes through items in a thread of its own, no more than `most` ahead of who takes them.
+    """Iterates over items in its own thread, at most `most` ahead of the consumer.
 
-    At the end of the `with` that thread is done, after the item that it was at.
+    At the end of the `with` that thread ends, after its current item.
     """
 
     def __init__(self, items: Generator[Item], *, most: int) -> None:
@@ -455,12 +456,12 @@ class Prefetch(Generic[Item]):
         self._error: BaseException | None = None
         self._has_ended = False
         self._unwanted = threading.Event()
-        run = copy_context().run  # it is done on the same behalf
+        run = copy_context().run  # with the budget and owner of this thread
         self._thread = threading.Thread(target=run, args=(self._run,), name="ahead", daemon=True)
 
     @property
     def is_over(self) -> bool:
-        """Whether all were taken, and making them met no error that is still to be raised."""
+        """Whether all items were taken, and no error is still to be raised."""
         return self._has_ended and self._error is None
 
     def __enter__(self) -> Self:
@@ -472,7 +473,10 @@ class Prefetch(Generic[Item]):
         self._thread.join()
 
     def take(self, *, patience: float) -> list[Item]:
-        """All that are there; waits so many seconds for the first. Raises what making them did."""
+        """Return all available items; wait up to `patience` seconds for the first.
+
+        Raises what making them raised.
+        """
         taken: list[Item] = []
         with suppress(queue.Empty):
             item = None if self._has_ended else self._made.get(timeout=patience)
@@ -495,7 +499,7 @@ class Prefetch(Generic[Item]):
         self._put(None)
 
     def _put(self, item: Item | None) -> bool:
-        """Whether it was wanted."""
+        """Queue the item; return whether it was still wanted."""
         while not self._unwanted.is_set():
             try:
                 self._made.put(item, timeout=LOOK_SECONDS)

@@ -1,6 +1,6 @@
-"""Errors are told of calmly: in one line, and what is away for a while once a minute.
+"""Logs errors in one line, and one that lasts at most once a minute.
 
-What nobody expected is told in a sentence; its traceback is kept in a file for who mends it.
+An unexpected error is reported in a sentence; its traceback is written to a file.
 """
 
 import logging
@@ -18,15 +18,15 @@ from typing import Any
 
 A_MINUTE = 60.0
 FILE = "errors.log"
-LARGEST = 1 << 20  # bytes: then the file begins anew
-LONGEST_MESSAGE = 300  # characters of what the error says of itself
+LARGEST = 1 << 20  # bytes: then the file is overwritten
+LONGEST_MESSAGE = 300  # characters of the error's own message
 
 _last_times: dict[str, float] = {}
 _lock = Lock()
 
 
 def is_due(what: str) -> bool:
-    """True at most once a minute for the same thing."""
+    """Return True at most once a minute for the same `what`."""
     now = time.monotonic()
     with _lock:
         if now - _last_times.get(what, -A_MINUTE) < A_MINUTE:
@@ -36,7 +36,7 @@ def is_due(what: str) -> bool:
 
 
 def log_throttled(log: logging.Logger, what: str, error: BaseException | str) -> None:
-    """A warning in one line: `what` is away, whatever is said of that, which others say no more."""
+    """Log a warning in one line, and neither `what` nor its reason again for a minute."""
     reason = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
     if is_due(what):
         is_due(reason)
@@ -44,19 +44,19 @@ def log_throttled(log: logging.Logger, what: str, error: BaseException | str) ->
 
 
 class ErrorLog:
-    """The errors of this process; `folder` is where it keeps what it writes, once that is known."""
+    """The errors of this process; `folder` is where they are written, once it is known."""
 
     def __init__(self) -> None:
         self.folder: Path | None = None
 
     def report(self, error: BaseException) -> str:
-        """A sentence for people, after the error was written down."""
+        """Write the error down, and return a sentence for people."""
         path = self.keep(error)
         where = f"The details are in {path}" if path else "The details could not be written down"
         return f"This should not have happened ({_reason(error)}). {where}. Try it again, please."
 
     def keep(self, error: BaseException) -> Path | None:
-        """The file that holds the error now; None where nothing can be written."""
+        """Return the file that the error was written to; None if none can be written."""
         lines = [f"\n{datetime.now(UTC).isoformat()}\n", *traceback.format_exception(error)]
         for folder in (self.folder, Path(tempfile.gettempdir()) / "groundnote"):
             with suppress(OSError):
@@ -71,7 +71,7 @@ class ErrorLog:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Errors that come to no edge are told as well: in threads, while tidying up, in logs."""
+        """Also report errors that nothing catches: in threads, in finalizers, in logs."""
         before = threading.excepthook, sys.unraisablehook, logging.lastResort
         threading.excepthook = self._of_a_thread
         sys.unraisablehook = self._unraisable
@@ -91,7 +91,7 @@ class ErrorLog:
 
 
 class _OneLine(logging.Handler):
-    """Where nobody set up logs: a line each, and tracebacks only in the file."""
+    """The handler where logging is not configured: a line each, tracebacks only in the file."""
 
     def __init__(self, log: ErrorLog) -> None:
         super().__init__(logging.WARNING)
@@ -104,7 +104,7 @@ class _OneLine(logging.Handler):
 
 
 def _say(text: str) -> None:
-    with suppress(OSError, ValueError):  # nobody hears us any more
+    with suppress(OSError, ValueError):  # stderr is closed
         print(text, file=sys.stderr, flush=True)  # noqa: T201
 
 

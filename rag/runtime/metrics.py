@@ -1,7 +1,7 @@
-"""Counters and timings in the format of Prometheus, and traces of turns where wanted.
+"""Counters and timings in the format of Prometheus, and optional traces of turns.
 
-`OTEL_EXPORTER_OTLP_ENDPOINT` (or `…_TRACES_ENDPOINT`) switches them on, and the other standard
-variables are obeyed. Without it nothing of OpenTelemetry is loaded.
+`OTEL_EXPORTER_OTLP_ENDPOINT` (or `…_TRACES_ENDPOINT`) switches traces on; the other standard
+variables hold. Without it nothing of OpenTelemetry is loaded.
 """
 
 import logging
@@ -24,19 +24,19 @@ PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
 PROTOCOL = "http/protobuf"
 EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 TALKATIVE = (EXPORTER, "opentelemetry.sdk._shared_internal")
-CLOSE_SECONDS = 3.0  # for what was not sent yet
+CLOSE_SECONDS = 3.0  # to send the last spans
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time. Where there is no collector, nothing is kept of it."""
+    """A span of a trace; does nothing without a collector."""
 
     tracer: Any = None
     span: Any = None
 
     @contextmanager
     def part(self, name: str) -> Iterator["Span"]:
-        """A stretch within this one; of an error that ends it, its kind is noted."""
+        """Open a span within this one; of an error that ends it, only the class is noted."""
         if self.tracer is None:
             yield self
             return
@@ -46,7 +46,7 @@ class Span:
         part = Span(self.tracer, self.tracer.start_span(name, above))
         try:
             yield part
-        except GeneratorExit:  # nobody reads on, which is no error
+        except GeneratorExit:  # the reader has stopped, which is no error
             raise
         except BaseException as error:
             part.fail(error)
@@ -55,18 +55,18 @@ class Span:
             part.span.end()
 
     def note(self, **values: str | bool | int | float) -> None:
-        """Say kinds and figures, never texts. `gen_ai__x` stands for the standard's `gen_ai.x`."""
+        """Set attributes, never texts. `gen_ai__x` is written as the standard's `gen_ai.x`."""
         for key, value in values.items() if self.span is not None else ():
             name = key.replace("__", ".") if "__" in key else f"groundnote.{key}"
             self.span.set_attribute(name, value)
 
     def happened(self, what: str) -> None:
-        """A moment in it."""
+        """Add an event to the span."""
         if self.span is not None:
             self.span.add_event(what)
 
     def fail(self, error: BaseException) -> None:
-        """What an error says may hold words of documents."""
+        """Note the class of the error; its message may hold words of documents."""
         if self.span is not None:
             from opentelemetry.trace import StatusCode
 
@@ -75,10 +75,10 @@ class Span:
 
 
 class Traces:
-    """Sends spans to the collector that the environment names, if it names one.
+    """Sends spans to the collector that the environment names, if any.
 
-    Spans wait in a bounded queue for a thread of their own; a collector that is slow or away costs
-    spans, never time of a turn.
+    Spans wait in a bounded queue for a thread of their own; a collector that is slow or cannot be
+    reached loses spans, but never delays a turn.
     """
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Traces:
         self.root = Span(self._provider.get_tracer("groundnote")) if self._provider else Span()
 
     def close(self) -> None:
-        """Send what waits, if the collector takes it soon."""
+        """Send the waiting spans, if the collector takes them soon."""
         if self._provider is not None:
             closing = Thread(target=self._provider.shutdown, daemon=True)
             closing.start()
@@ -130,7 +130,7 @@ class Metrics:
     """All that is measured while serving; one per application, never global."""
 
     def __init__(self, trace: Span | None = None) -> None:
-        self.trace = trace or Span()  # above the spans of turns
+        self.trace = trace or Span()  # parent of the spans of turns
         self.registry = CollectorRegistry()
         self.turns = self._counter("turns", "Turns by how they ended.", "status")
         self.turn_seconds = self._histogram("turn_seconds", "From question to stored answer.")
@@ -166,11 +166,11 @@ class Metrics:
         return Histogram(f"groundnote_{name}", what, buckets=SECONDS, registry=self.registry)
 
     def render(self) -> bytes:
-        """The text that Prometheus scrapes."""
+        """Return the text that Prometheus scrapes."""
         return generate_latest(self.registry)
 
     def watched(self, events: Generator[Event, None, None]) -> Generator[Event, None, None]:
-        """The same events, counted and timed as they pass."""
+        """Yield the same events, counted and timed."""
         began = perf_counter()
         spoke = False
         status, seconds = "interrupted", None
@@ -196,7 +196,7 @@ class Metrics:
             self.citations.labels(citation.verdict.value).inc()
 
     def count_summary(self, report: SummaryReport) -> None:
-        """One compaction, and what became of what it had to keep."""
+        """Count one compaction, and what became of the numbers it had to keep."""
         self.compactions.labels(report.model).inc()
         self.compaction_seconds.observe(report.seconds)
         for fate, number in (

@@ -1,4 +1,4 @@
-"""What an ingest tells of each file on its way."""
+"""Progress reports of files while they are ingested."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from rag.records import Chunk, Document
 
 
 class Stage(StrEnum):
-    """Where a file is on its way; the last three are final."""
+    """The stage of a file; the last three are final."""
 
     READING = "reading"
     EMBEDDING = "embedding"
@@ -19,7 +19,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What just happened to one file."""
+    """One report about one file."""
 
     name: str
     stage: Stage
@@ -35,7 +35,7 @@ class Progress:
 
 
 class Unsearchable:
-    """The documents that are stored and not yet searchable, with the chunks that they wait for.
+    """Stored documents that are not yet searchable, with their chunks still to be embedded.
 
     Chunks may be embedded before their document is added.
     """
@@ -50,7 +50,7 @@ class Unsearchable:
         return bool(self._documents)
 
     def add(self, documents: Sequence[Document], chunks: Sequence[Chunk]) -> Iterator[Progress]:
-        """Documents that were stored together, and which of their chunks are new."""
+        """Add documents that were stored together, with those of their chunks that are new."""
         new: dict[str, set[str]] = {document.id: set() for document in documents}
         for chunk in chunks:
             new[chunk.document_id].add(chunk.id)
@@ -74,11 +74,11 @@ class Unsearchable:
                 yield self._report(document_id, Stage.EMBEDDING)
 
     def chunk_ids(self) -> list[str]:
-        """Those that are still to be embedded."""
+        """Return the ids of the chunks still to be embedded."""
         return [chunk_id for ids in self._left.values() for chunk_id in ids]
 
     def document_ids(self) -> list[str]:
-        """Of documents that have such chunks."""
+        """Return the ids of the documents that have such chunks."""
         return [document_id for document_id, ids in self._left.items() if ids]
 
     def is_done(self) -> bool:
@@ -89,7 +89,7 @@ class Unsearchable:
             yield self._report(document_id, stage)
 
     def finished(self) -> Iterator[Progress]:
-        """The last report of each document."""
+        """Yield the last report of each document."""
         yield from self.all(Stage.FINISHED)
         self._forget()
 

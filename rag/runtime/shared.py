@@ -1,8 +1,7 @@
-"""Objects of one process that others of the same machine call, over loopback.
+"""Objects of one process that other processes of the machine call, over loopback.
 
-Who calls has to know a key, and so has who answers: nothing is unpickled of anybody else. The
-door is opened before the processes begin, so that calls wait in it while the one behind it is
-replaced.
+Both sides have to know a key: nothing is unpickled from anyone else. The socket is opened before
+the processes start, so that calls wait in it while the process behind it is replaced.
 """
 
 import logging
@@ -25,13 +24,13 @@ from rag.runtime.error_log import ERRORS, log_throttled
 SCHEME = "fleet://"
 WAITING_CALLS = 512
 HANDSHAKE_SECONDS = 5.0
-LOOK_SECONDS = 0.1  # between two looks at a door that cannot be opened
+LOOK_SECONDS = 0.1  # between two attempts to accept a call
 
 log = logging.getLogger(__name__)
 
 
 def open_door() -> tuple[socket.socket, str]:
-    """Where calls arrive, and its address with the key."""
+    """Return the listening socket for calls, and its address with the key."""
     door = socket.create_server(("127.0.0.1", 0), backlog=WAITING_CALLS)
     return door, f"{SCHEME}{secrets.token_hex(32)}@127.0.0.1:{door.getsockname()[1]}"
 
@@ -42,7 +41,7 @@ def share(door: socket.socket, url: str, objects: Mapping[str, object]) -> None:
     while True:
         try:
             peer, _ = door.accept()
-        except OSError as error:  # no descriptor is left; some are closed by and by
+        except OSError as error:  # no file descriptor is left until some are closed
             log_throttled(log, "A worker waits at the door", error)
             sleep(LOOK_SECONDS)
             continue
@@ -64,7 +63,7 @@ def _answer(peer: socket.socket, key: bytes, objects: Mapping[str, object]) -> N
 def _outcome(
     method: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[bool, Any]:
-    """Whether it succeeded, and what it returned or raised."""
+    """Call the method; return whether it succeeded, and what it returned or raised."""
     try:
         return True, method(*arguments, **named)
     except RagError as error:
@@ -74,16 +73,16 @@ def _outcome(
 
 
 class SharedObject:
-    """One of the objects, as another process has it; threads may share it."""
+    """One of the objects, seen from another process; thread-safe."""
 
     def __init__(self, url: str, name: str) -> None:
         self._url, self._name = url, name
         self._idle: deque[Connection[Any, Any]] = deque()
 
     def call(self, method: str, *arguments: Any, seconds: float, **named: Any) -> Any:
-        """What the method returns; it has to bear being called twice.
+        """Call the method, perhaps twice, and return its result.
 
-        Raises what it raises, and SharedAway where there is no answer in time.
+        Raises what the method raises, and SharedAway if there is no answer within `seconds`.
         """
         try:
             succeeded, result = self._answer((self._name, method, arguments, named), seconds)
@@ -99,7 +98,7 @@ class SharedObject:
     def _answer(self, request: tuple[Any, ...], seconds: float) -> tuple[bool, Any]:
         with suppress(IndexError, OSError, EOFError):
             return self._exchange(self._idle.pop(), request, seconds)
-        self.close()  # the others are of the same process, which may be another one by now
+        self.close()  # the other connections are to the same process, which may have been replaced
         return self._exchange(self._connected(), request, seconds)
 
     def _exchange(
@@ -111,7 +110,7 @@ class SharedObject:
                 raise SharedAway(f"The process that all workers share is slow: {seconds:.0f} s.")
             succeeded, result = connection.recv()
         except BaseException:
-            connection.close()  # or a late answer would be taken for the next one's
+            connection.close()  # or a late answer would be read as the next call's
             raise
         self._idle.append(connection)
         return succeeded, result
@@ -128,13 +127,13 @@ class SharedObject:
         return connection
 
     def close(self) -> None:
-        with suppress(IndexError):  # other threads take from it meanwhile
+        with suppress(IndexError):  # other threads take from it at the same time
             while True:
                 self._idle.pop().close()
 
 
 def _interval(seconds: float) -> bytes:
-    """As the system counts how long one waits for bytes; 0 is for ever."""
+    """Return the timeout as the system's `timeval`; 0 is no timeout."""
     return struct.pack("@ll", int(seconds), 0)
 
 

@@ -1,9 +1,9 @@
-"""What can be swapped: every Protocol, with its promise in the docstring."""
+"""Every Protocol whose implementation can be swapped, with its contract in the docstring."""
 
 from rag.seams.conversations import (
     ConversationStore,
-    FoundMessage,
-    FoundMessages,
+    MessageMatch,
+    MessageMatches,
     OpenTurn,
     Overview,
     OwnedSession,
@@ -45,4 +45,4 @@ from rag.seams.models import (
     WriteRequest,
 )
 
-Source = Connector  # by its former name other packages import it
+Source = Connector  # other packages import it by this former name

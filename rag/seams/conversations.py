@@ -1,4 +1,4 @@
-"""Sessions and their store."""
+"""The Protocols of sessions and of their store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OpenTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundMessage:
+class MessageMatch:
     """One result of a search in transcripts."""
 
     session_id: str
@@ -48,33 +48,33 @@ class Overview:
 
     session: Session
     summaries: tuple[Summary, ...]  # the active ones, oldest first
-    preferences: ContextPreferences = NO_PREFERENCES  # of the next context
+    preferences: ContextPreferences = NO_PREFERENCES  # for the next context
     matches: tuple[int, ...] = ()  # messages that the last search of the history found
     forgotten: int = 0  # messages before this one are in no summary any more
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """A place where a conversation went on in several ways."""
+    """A place where a session continues in several branches."""
 
-    index: int  # of the first message that is not the same
-    sessions: tuple[Session, ...]  # one for each way, the oldest first
-    position: int  # among them, of the session that was asked
+    index: int  # of the first message that differs
+    sessions: tuple[Session, ...]  # one for each branch, oldest first
+    position: int  # in `sessions`, of the session that was read
 
 
 @dataclass(frozen=True, slots=True)
-class FoundMessages:
-    """The best results, and how many there are in all."""
+class MessageMatches:
+    """The best results of a search in transcripts, and the number of all."""
 
-    found: tuple[FoundMessage, ...]
+    found: tuple[MessageMatch, ...]
     total: int
 
 
 class OwnedSession(Protocol):
-    """One session of one owner: nothing of it is read by another way (C7).
+    """One session of one owner, and the only way to read it (C7).
 
-    Every method raises NotFound once the session is deleted. Message ranges are half-open and
-    count from 0.
+    Every method raises NotFound once the session is deleted. Message ranges are half-open and count
+    from 0.
     """
 
     @property
@@ -85,59 +85,59 @@ class OwnedSession(Protocol):
 
     def read(self) -> Session: ...
     def readable(self) -> Readable:
-        """What may be asked here: those of the chosen collections that its owner may read now."""
+        """The collections the session may search: those chosen that its owner may read now."""
 
 
 class SessionTranscript(OwnedSession, Protocol):
-    """Its messages: append-only; what is returned is the newest revision of each."""
+    """The session's messages: append-only; what is returned is the newest revision of each."""
 
     def begin(self, question: str) -> OpenTurn:
         """Store a question and reserve the place of its answer, in one transaction."""
 
     def begin_again(self, index: int) -> OpenTurn:
-        """A new revision of the last answer. Raises NotFound, or Conflict if it is not the last."""
+        """Add a revision of the last answer. Raises NotFound, or Conflict if it is not the last."""
 
     def finish(self, answer: Message) -> Message:
         """Store the end of a pending answer. Raises Conflict if it has ended already."""
 
     def erase(self, index: int) -> None:
-        """Take away what was asked and answered there, in every revision, and what quotes it.
+        """Delete the question and the answer at `index`, in every revision, and quotations of them.
 
-        Places and numbers stay, nothing else changes. Raises NotFound, or Conflict while it is
-        being written.
+        Indexes and numbers stay, nothing else changes. Raises NotFound, or Conflict while the
+        answer is being written.
         """
 
     def judge(self, answer: Message) -> Message:
-        """Store what was found of a finished answer's citations afterwards; its text stays.
+        """Store the verdicts on a finished answer's citations; its text stays.
 
         Raises Conflict where it is no finished answer of this session.
         """
 
     def tell(self, index: int, text: str, stop: Callable[[], None]) -> None:
-        """What is written so far of an answer that this process has begun, and how to end it."""
+        """Publish the text so far of an answer that this process writes, and how to stop it."""
 
     def written_so_far(self, index: int) -> str | None:
-        """What any process has written of a pending answer; None while that is not known."""
+        """Return the text so far of a pending answer, in any process; None if it is not known."""
 
     def stop(self, index: int) -> bool:
-        """Have whoever writes an answer end it; False if nobody is known to."""
+        """Stop a pending answer in the process that writes it; return False if none is known."""
 
     def messages(self, start: int = 0, end: int | None = None) -> list[Message]: ...
     def messages_at(self, indices: Collection[int]) -> list[Message]: ...
     def bare_messages(self, start: int = 0, end: int | None = None) -> list[Message]:
-        """As `messages`, without what is known of answers beside their text: for contexts."""
+        """Return messages as `messages` does, without the details of answers: for contexts."""
 
     def bare_messages_at(self, indices: Collection[int]) -> list[Message]:
-        """As `bare_messages`, those with these indices."""
+        """Return the messages with these indexes, as `bare_messages` does."""
 
     def message(self, index: int) -> Message:
-        """Raises NotFound."""
+        """Return the message at `index`. Raises NotFound."""
 
     def recent(self, count: int) -> list[Message]:
-        """The newest `count`, oldest first; the cost does not grow with the session."""
+        """Return the newest `count` messages, oldest first; the cost is independent of others."""
 
-    def search(self, text: str, *, limit: int = 20) -> FoundMessages:
-        """Messages that contain the text, ignoring case, newest first."""
+    def search(self, text: str, *, limit: int = 20) -> MessageMatches:
+        """Return the messages that contain the text, ignoring case, newest first."""
 
     def append(
         self,
@@ -146,136 +146,138 @@ class SessionTranscript(OwnedSession, Protocol):
         *,
         fills_gaps: bool = True,
     ) -> int:
-        """Bring a transcript along; returns the index of its first message.
+        """Import a transcript; return the index of its first message.
 
-        Numbers that it cites or skips without a source get one that says so, unless it is not to
-        fill gaps. Raises Conflict if a number of `sources` is taken by another chunk.
+        Numbers that it cites or skips without a source get a source that says so, if `fills_gaps`.
+        Raises Conflict if a number of `sources` is taken by another chunk.
         """
 
 
 class SourceRegister(OwnedSession, Protocol):
-    """Its sources, each with the number that it keeps (C1)."""
+    """The session's sources, each with the number that it keeps (C1)."""
 
     def register(self, hits: Sequence[Hit]) -> list[Source]:
-        """The hits with the session's numbers, in order; new chunks get the next free numbers."""
+        """Return the hits as numbered sources, in order; new chunks get the next free numbers."""
 
     def register_sources(self, sources: Sequence[Source]) -> list[Source]:
-        """As `register`, of sources without a number; two of one chunk id are the same source."""
+        """Number sources as `register` does; two of one chunk id are the same source."""
 
     def keep_result(self, number: int, table_id: str, content: Mapping[str, Any]) -> None:
-        """Keep the table that a source is; the first one stays."""
+        """Store the table that a source shows; the first one stored stays."""
 
     def result(self, number: int) -> dict[str, Any] | None:
-        """The table that a source is; None for any other source."""
+        """Return the table that a source shows; None for any other source."""
 
     def sources(self, numbers: Sequence[int] | None = None) -> list[Source]:
-        """By number, with their present state; numbers that are not registered are left out."""
+        """Return sources by number, with their present state; unknown numbers are left out."""
 
     def reserve_numbers(self, highest: int) -> None:
-        """Give new sources numbers above this one only."""
+        """Give new sources only numbers above `highest`."""
 
 
 class SessionMemory(SessionTranscript, SourceRegister, Protocol):
-    """What is made of its messages and sources for a context: summaries, and what finds them."""
+    """What a context is made from: the session's summaries, vectors and word blocks."""
 
     def overview(self) -> Overview: ...
     def prefer(self, preferences: ContextPreferences) -> None:
-        """For the next context; `overview` tells of it. Without any, the earlier are forgotten."""
+        """Replace the preferences for the next context, which `overview` returns."""
 
     def note_matches(self, indices: Sequence[int]) -> None:
-        """Messages that a search of the history found; they stand in the next one's place."""
+        """Store the messages that a search of the history found, in place of the last search's."""
 
     def epoch(self) -> int:
-        """To be read before a compaction begins, and given to `add_summary`.
+        """Return the epoch; read it before a compaction begins, and pass it to `add_summary`.
 
-        It is another one as well where something that was said was erased.
+        It also changes when a message is erased.
         """
 
     def summaries(self) -> list[Summary]:
-        """The active ones, oldest first; their ranges do not overlap."""
+        """Return the active summaries, oldest first; their ranges do not overlap."""
 
     def requested_summaries(self) -> list[Summary]:
-        """Those made on request, oldest first; they are no part of the context."""
+        """Return the summaries made on request, oldest first; they are not in the context."""
 
     def add_requested_summary(self, summary: Summary, *, epoch: int) -> None:
-        """Store one made on request beside the messages. Raises Conflict if the epoch is over."""
+        """Store a summary made on request. Raises Conflict if the epoch is over."""
 
     def add_summary(self, summary: Summary, *, epoch: int, replaces: Sequence[int] = ()) -> bool:
-        """Store beside the messages. `replaces` are ids of active summaries that it stands in for.
+        """Store a summary. `replaces` are the ids of active summaries that it replaces.
 
-        False, and nothing stored, if the range overlaps another active summary or the epoch is
-        over: another compaction was quicker, or summaries were forgotten meanwhile.
+        Return False, and store nothing, if the range overlaps another active summary or the epoch
+        is over: another compaction was quicker, or summaries were forgotten meanwhile.
         """
 
     def forget_summaries(self) -> int:
-        """Forget derived summaries and end the epoch; returns how many.
+        """Delete the derived summaries and end the epoch; return how many there were.
 
-        The messages stay, and are recalled; what was summarised is in no summary again.
+        The messages stay and are recalled; those that were summarised never go into a summary
+        again.
         """
 
     # Recall
     def save_vectors(self, vectors: Mapping[int, Any]) -> None:
-        """Embedded messages by index (float32 arrays)."""
+        """Store the vectors of messages, by index (float32 arrays)."""
 
     def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
-        """Those that are saved."""
+        """Return the stored vectors of these messages."""
 
     def vectors_besides(self, indices: Collection[int], since: int = 0) -> dict[int, Any]:
-        """Those of other messages from one on; costs little where these are new or none."""
+        """Return the vectors of all other messages from `since` on; cheap if these are few."""
 
     def words_until(self) -> tuple[int, bytes]:
-        """Up to which message it is written down where words are said, and how much that is."""
+        """Return the end of the last block of words, and the total size of all blocks."""
 
     def words(
         self, words: Sequence[str], *, last: int, most: int
     ) -> dict[str, list[tuple[int, bytes]]]:
-        """Where words are said before a message: the newest blocks of each, with their ends."""
+        """Return each word's newest `most` blocks before the message `last`, with their ends."""
 
     def add_words(
         self, start: int, end: int, size: bytes, words: Mapping[str, bytes], *, epoch: int
     ) -> bool:
-        """Write down the next block, of the messages `[start, end)`.
+        """Store the next block of words, of the messages `[start, end)`.
 
-        False, and nothing stored, if it is not the next one any more, or the epoch is over.
+        Return False, and store nothing, if it is not the next one any more, or the epoch is over.
         """
 
     def without_vectors(self, *, before: int, limit: int) -> list[Message]:
-        """The newest messages before an index that say something and have none, as `said`."""
+        """Return the newest messages before an index that have words but no vector, as `said`."""
 
 
 class SessionHandle(SessionMemory, Protocol):
-    """All of a session, and what its owner settles of it: for whoever opens it."""
+    """A whole session, with its owner's settings and its branches."""
 
     def rename(self, title: str) -> None: ...
     def configure(self, config: ContextConfig) -> None: ...
     def choose(self, collections: Sequence[str]) -> None:
-        """Ask only these collections from now on; none: all that the owner may read."""
+        """Search only these collections from now on; none: all that the owner may read."""
 
     def pick_model(self, name: str) -> None:
-        """Have this one answer here from now on, where it may be picked; empty: as everybody."""
+        """Let this model answer from now on, where it may be picked; "": the default model."""
 
     def expire(self, moment: datetime | None) -> None:
-        """Have it deleted then, and not listed until then; None: keep it."""
+        """Delete the session at this moment, and do not list it before; None: keep it."""
 
     def shared(self) -> list[SessionHandle]:
-        """Those of the same owner that its configuration says are read as well, if still there."""
+        """Return the owner's sessions that the configuration names as shared, if they exist."""
 
     def delete(self) -> None:
-        """Its branches stay."""
+        """Delete the session; its branches stay."""
 
     # Branches
     def branch(self, index: int) -> SessionHandle:
-        """Another session with the messages before this one, at the same places, and one register.
+        """Create a session with the messages before `index`, at the same indexes.
 
-        Raises Conflict while the last of them is being written.
+        Both sessions have one register. Raises Conflict while the last of these messages is being
+        written.
         """
 
     def family(self) -> list[Session]:
-        """Those that branched from one another, this one among them; the first one first."""
+        """Return the sessions that branched from one another, this one included, oldest first."""
 
 
 class ConversationStore(Protocol):
-    """Everything about conversations; everything needs the owner."""
+    """All sessions; every method that reads one needs its owner."""
 
     def create(
         self,
@@ -288,26 +290,26 @@ class ConversationStore(Protocol):
     ) -> SessionHandle: ...
 
     def open(self, session_id: str, *, owner: str) -> SessionHandle:
-        """By our id, or by what its owner's client calls it.
+        """Open a session by its id, or by its client's own id.
 
-        Raises NotFound, also when the session is somebody else's.
+        Raises NotFound, also when the session is another owner's.
         """
 
     def open_or_create(
         self, client_id: str, *, owner: str, config: ContextConfig | None = None
     ) -> SessionHandle:
-        """The owner's session that a client calls so; made if there is none."""
+        """Open the owner's session that a client calls so, or create it."""
 
     def sessions(
         self, owner: str, *, limit: int = 100, offset: int = 0, one_version: bool = False
     ) -> list[Session]:
-        """Newest use first; of each conversation all versions, or the one that was used last."""
+        """Return sessions, last used first: all branches, or of each family the one used last."""
 
-    def search(self, owner: str, text: str, *, limit: int = 20) -> FoundMessages:
-        """Over all of one owner's sessions."""
+    def search(self, owner: str, text: str, *, limit: int = 20) -> MessageMatches:
+        """Search in all sessions of one owner."""
 
     def delete_expired(self) -> int:
-        """Delete sessions whose time is over; returns how many."""
+        """Delete the sessions whose `expires_at` has passed; return how many."""
 
     def delete_unused_since(self, moment: datetime) -> int:
-        """Delete every owner's sessions that were last used before; returns how many."""
+        """Delete every owner's sessions that were last used before `moment`; return how many."""

@@ -1,4 +1,4 @@
-"""Language models, judges and writers of answers; how long each call may take."""
+"""The Protocols of language models, judges and writers; how long each call may take."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ from rag.seams.conversations import SessionHandle
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """With one kind of call."""
+    """How long one kind of call may take."""
 
     seconds: float
-    setting: str = ""  # that gives it more; "" where none does
+    setting: str = ""  # the setting that raises it; "" where none does
 
     def set_to(self, seconds: float) -> Patience:
-        """As the settings have it."""
+        """Return it with the seconds of the settings."""
         return replace(self, seconds=seconds)
 
     @property
     def advice(self) -> str:
-        """What helps where it was not enough."""
+        """What the user can do when the time was not enough."""
         return f"Ask again, or raise {self.setting}." if self.setting else "Ask again."
 
 
-ANSWER = Patience(60, "llm.timeout_seconds")  # with each piece of a reply, whatever it is for
-FOLLOW_UP = Patience(10, "follow_up.timeout_seconds")  # these, with the whole of it
+ANSWER = Patience(60, "llm.timeout_seconds")  # for each piece of a reply, whatever the call
+FOLLOW_UP = Patience(10, "follow_up.timeout_seconds")  # this and the following: for the whole reply
 JUDGEMENT = Patience(10, "checks.timeout_seconds")
 SUMMARY = Patience(60, "summarization_settings.timeout_seconds")
 TABLE_PLAN = Patience(20)
-CLIENTS_TASK = Patience(30)  # of a client's own, such as a title
-ENDLESS_SECONDS = 600.0  # that an answer may take in all, unless llm.answer_seconds says otherwise
+CLIENTS_TASK = Patience(30)  # a task of the client, such as a title
+ENDLESS_SECONDS = 600.0  # for a whole answer, unless llm.answer_seconds says otherwise
 SILENT_SECONDS = 120.0  # without a character of any kind
 CONNECT_SECONDS = 10.0
-WINDOW_SECONDS = 5.0  # of a server that is asked what its model takes
+WINDOW_SECONDS = 5.0  # for a server to say what window its model has
 RETRY_SECONDS = 8.0  # between two tries; a server that asks for more is reported instead
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The end of a whole answer, however many calls of a model it takes; begun where it is made."""
+    """The end of a whole answer, over all calls of a model; it starts when it is created."""
 
     seconds: float = ENDLESS_SECONDS
     _began: float = field(default_factory=time.monotonic)
@@ -66,7 +66,7 @@ class Deadline:
 
     @property
     def reason(self) -> str:
-        """Why nothing more comes; "" before it has passed."""
+        """Why the answer ends; "" before the deadline has passed."""
         if self.left > 0:
             return ""
         return f"the answer took more than llm.answer_seconds ({self.seconds:g})"
@@ -97,16 +97,16 @@ class ModelRequest:
     temperature: float | None = None
     stop: tuple[str, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
-    patience: Patience | None = None  # with the whole reply; None: as long as pieces come
-    # Of the answer that it is part of.
+    patience: Patience | None = None  # for the whole reply; None: for each piece
+    # Of the answer that this call is part of.
     deadline: Deadline = field(default_factory=Deadline, compare=False)
-    thinks: bool = True  # False: a plain reply soon is worth more than thoughts before it
-    # Tools of a program and the form that it wants, in the protocol's own words: sent or refused.
+    thinks: bool = True  # False: reply soon, without reasoning first
+    # A client's tools and response format, as the protocol writes them: sent on or refused.
     passed_on: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def insisted(self) -> frozenset[str]:
-        """What may not be left out in silence."""
+        """The names in `passed_on` that may not be left out silently."""
         return frozenset(self.passed_on) - {"parallel_tool_calls"}
 
 
@@ -114,9 +114,8 @@ class ModelRequest:
 class ModelDelta:
     """A piece of a reply: some text, or whole tool calls (already put together), or the usage.
 
-    A writer without a model gives its answer as a card as well. `discard` takes back the text so
-    far: it was no part of the answer. `cut` says that the reply ends before its end, because it may
-    not be longer.
+    A writer without a model also gives its answer as a card. `discard` takes back the text so far:
+    it was no part of the answer. `cut` says that the reply was cut at its limit of tokens.
     """
 
     text: str = ""
@@ -163,49 +162,51 @@ class JudgeVerdict:
 
 
 class Judge(Protocol):
-    """Called once for all that words do not make certain in an answer, when its text stands."""
+    """Judges all statements that words leave open, in one call once the answer's text is final."""
 
     @property
     def name(self) -> str:
-        """Shown beside its verdicts."""
+        """The name shown beside the verdicts."""
 
     def judge(self, statements: Sequence[OpenStatement]) -> Sequence[JudgeVerdict | None]:
-        """One judged for each statement; None where it has none.
+        """Return one verdict for each statement; None where the judge has none.
 
         Raises:
-            RagError: it has none at all, because it failed; the message says why.
+            RagError: the judge failed and has no verdict at all; the message says why.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerOptions:
-    """What the one who asks wants of a model's answer; each where it is not our own setting."""
+    """What a client wants of a model's answer; unset fields leave the server's settings."""
 
-    max_tokens: int | None = None  # at most so many, within ours
+    max_tokens: int | None = None  # at most so many, within the server's own limit
     temperature: float | None = None
     stop: tuple[str, ...] = ()  # texts before which the answer ends
-    passed_on: Mapping[str, Any] = field(default_factory=dict, hash=False)  # to the model, as it is
-    rounds: tuple[ChatMessage, ...] = ()  # calls of the asker's own tools in this turn, and results
-    # What the asker's program adds to our rules, for this answer; None: what the session holds.
+    passed_on: Mapping[str, Any] = field(
+        default_factory=dict, hash=False
+    )  # sent to the model unchanged
+    rounds: tuple[ChatMessage, ...] = ()  # calls of the client's tools in this turn, and results
+    # Instructions of the client, added to the rules for this answer; None: the session's.
     instructions: str | None = None
-    # All that may be told of the conversation, where it is not certain whose it is.
+    # The only messages that may be used, where it is not certain whose session it is.
     history: tuple[ImportedMessage, ...] | None = None
-    notices: tuple[str, ...] = ()  # what became of the request, told beside the answer
+    notices: tuple[str, ...] = ()  # shown beside the answer: what was done with the request
 
     @property
     def needs_model(self) -> bool:
-        """Whether nothing but a model can do it."""
+        """Whether only a model can answer."""
         return bool(self.passed_on or self.rounds)
 
     @property
     def insists(self) -> bool:
-        """Whether without a model there is no answer at all: tools that may be left alone are."""
+        """Whether there is no answer without a model; optional tools do not count."""
         choice = self.passed_on.get("tool_choice", "auto")
         return bool(self.rounds) or self.wants_json or choice not in ("auto", "none")
 
     @property
     def wants_json(self) -> bool:
-        """Whether the answer is read by a program."""
+        """Whether the answer must be JSON."""
         return str(self.passed_on.get("response_format", {}).get("type", "")).startswith("json")
 
 
@@ -221,13 +222,15 @@ class WriteRequest:
     messages: tuple[ChatMessage, ...]  # the assembled context; the extractive writer ignores it
     max_tokens: int
     tools: tuple[ToolSpec, ...] = ()
-    waiting_tools: tuple[ToolSpec, ...] = ()  # until it says that the sources do not answer
+    waiting_tools: tuple[
+        ToolSpec, ...
+    ] = ()  # offered once the writer says that the sources do not answer
     relevance: Mapping[int, float] = field(default_factory=dict)  # by source number, 0 to 1
     wishes: AnswerOptions = NO_OPTIONS
     readable: Readable = NOTHING  # where names may be looked up
     earlier: str = ""  # the last question
     talk: str = ""  # the user's last questions: see `Resolution`
-    has_offers: bool = False  # to compute what is asked, beside the answer
+    has_offers: bool = False  # whether computed answers are offered beside this one
     deadline: Deadline = field(default_factory=Deadline, compare=False)
 
     @property
@@ -244,47 +247,47 @@ class Writer(Protocol):
 
     @property
     def reads_context(self) -> bool:
-        """Whether it needs the messages, and so a window that they fit in."""
+        """Whether the writer needs the messages, and so a window that they fit in."""
 
     def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
         """Yield the answer in pieces, as ChatModel.stream does; same errors."""
 
     def declined(self, text: str) -> bool:
-        """Whether this text says that the documents do not answer."""
+        """Return whether this text says that the documents do not answer."""
 
 
-LIBRARY, TABLES = "library", "tables"  # what makes some of them
+LIBRARY, TABLES = "library", "tables"  # `made_by` of some direct answers
 
 
 @dataclass(frozen=True, slots=True)
 class ComputedFigure:
-    """A figure that was computed, as it is compared with what texts say of the same."""
+    """A figure computed from a table, to be compared with figures in passages."""
 
-    text: str  # what says it, without its number
+    text: str  # the statement with the figure, without the source's number
     value: str  # as it is shown, with its unit
     question: str
-    about: str  # the words of the question beside those that name what is to be done
+    about: str  # the question's words without those of the operation
     source: Source
-    is_of_part: Callable[[str], bool]  # whether a text speaks of other rows than were computed
+    is_of_part: Callable[[str], bool]  # whether a text is about other rows than those computed
 
 
 @dataclass(frozen=True, slots=True)
 class DirectAnswer:
     """An answer that needs no writer: it was computed, or is known already.
 
-    Without a text it claims nothing: its offers go beside what a writer says.
+    Without a text it claims nothing: its offers are shown beside the writer's answer.
     """
 
     text: str  # Markdown; its `[n]` are numbers that the session gave to `sources`
     sources: tuple[Source, ...] = ()
-    made_by: str = "direct"  # stands where a model's name would
+    made_by: str = "direct"  # shown in place of a model's name
     declined: bool = False
     resolution: Resolution | None = None  # where the question was understood in another way
     result: int | None = None  # the number of the source that is a table to show
     offers: tuple[Offer, ...] = ()
     claim: ComputedFigure | None = None
     talk: str = ""  # the user's last questions
-    is_denied: bool = False  # by what a document says
+    is_denied: bool = False  # a document says something else
 
 
 class DirectAnswers(Protocol):
@@ -293,9 +296,9 @@ class DirectAnswers(Protocol):
     def answer(
         self, session: SessionHandle, question: str, resolution: Resolution
     ) -> DirectAnswer | None:
-        """The answer, its sources registered with the session; None: not a question for this."""
+        """Return the answer, its sources registered with the session; None if it has none."""
 
     def readings(
         self, session: SessionHandle, question: str, resolution: Resolution
     ) -> tuple[Offer, ...]:
-        """What the question may ask of this side as well, where another one answers it."""
+        """Return offers of other readings of the question, where another way answers it."""

@@ -226,7 +226,11 @@ class HybridRetriever:
         [nearest] = self._index.nearest(vector[None], readable, limit=limit)
         if wanted and not nearest:
             raise IndexAway("The vector index is empty beside a full database; it is rebuilt.")
-        second, others = self._second_standing(texts, weights, readable)
+        second, others = (
+            (None, ())
+            if self._second is None
+            else self._second_standing(self._second, texts, weights, readable)
+        )
         keys = list(dict.fromkeys((*(key for key, _ in nearest), *others, *wanted)))
         vectors = self._index.vectors(keys)
         lowest = dict.fromkeys(keys, min((cosine for _, cosine in nearest), default=0.0))
@@ -234,16 +238,20 @@ class HybridRetriever:
         spread = self._background.spread(vector, readable).steadied(self.usual)
         alone = lowest | {key: float(row @ question_vector) for key, row in vectors.items()}
         nearness = {key: self.usual.nearness(cosine) for key, cosine in alone.items()}
-        return _averaged(spread.standardised(cosines), second(keys)), nearness
+        standing = spread.standardised(cosines)
+        return standing if second is None else _averaged(standing, second(keys)), nearness
 
+    @staticmethod
     def _second_standing(
-        self, texts: Sequence[str], weights: Sequence[float], readable: Readable
-    ) -> tuple[Callable[[Sequence[str]], dict[str, float]], Sequence[str]]:
+        second: MultilingualVectors,
+        texts: Sequence[str],
+        weights: Sequence[float],
+        readable: Readable,
+    ) -> tuple[Callable[[Sequence[str]], dict[str, float]] | None, Sequence[str]]:
         """What the second model says of chunks, and which are the best for it."""
-        second = self._second
-        rows = second.questions(texts) if second is not None else None
-        if second is None or rows is None:
-            return (lambda keys: {}), ()
+        rows = second.questions(texts)
+        if rows is None:
+            return None, ()
         vector = _mixed(rows, weights)
         best = second.nearest(vector, readable, limit=CANDIDATES)
         spread = (best.spread or second.spread(vector, readable)).steadied(second.usual)
@@ -343,7 +351,9 @@ class HybridRetriever:
         for many in (2, DEEPEST):
             deep = len(best) if preferred else max(RERANKED, (many + 1) * limit)
             chunks = self._documents.chunks([key for key, _ in best[:deep]], readable)
-            candidates = self._reranked(query, _candidates(best[:deep], chunks, preferred))
+            candidates: Sequence[Hit] = _candidates(best[:deep], chunks, preferred)
+            if self._reranker is not None and query:
+                candidates = _reranked(self._reranker, query, candidates)
             chosen = arranged(_folded(candidates, many * limit))
             texts = self._documents.section_texts(
                 list(dict.fromkeys(map(section_of, chosen))), readable
@@ -353,13 +363,12 @@ class HybridRetriever:
                 break
         return hits
 
-    def _reranked(self, query: str, candidates: Sequence[Hit]) -> Sequence[Hit]:
-        if self._reranker is None or not query:
-            return candidates
-        best, rest = candidates[:RERANKED], candidates[RERANKED:]
-        scores = self._reranker.score(query, [hit.chunk.embedded_text for hit in best])
-        order = sorted(range(len(best)), key=lambda place: -scores[place])
-        return [*(best[place] for place in order), *rest]
+
+def _reranked(reranker: Reranker, query: str, candidates: Sequence[Hit]) -> Sequence[Hit]:
+    best, rest = candidates[:RERANKED], candidates[RERANKED:]
+    scores = reranker.score(query, [hit.chunk.embedded_text for hit in best])
+    order = sorted(range(len(best)), key=lambda place: -scores[place])
+    return [*(best[place] for place in order), *rest]
 
 
 def _normalise(vector: Vector) -> Vector:

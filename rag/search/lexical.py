@@ -281,7 +281,7 @@ def _visible(connection: Connection, chunk_ids: Sequence[str], readable: Readabl
     return list(connection.scalars(select(chunks.c.id).where(chunks.c.id.in_(chunk_ids), is_open)))
 
 
-FEW, SHARE = 5, 0.01  # passages that a code may be in, at most, to be one: so many, or that share
+MOST_HOLDERS = 5  # passages that an exact code may be in to stand first; words rank more
 ENDS = 2  # signs at either end, one of which near codes have in common
 LONG = 9  # signs of a code in which two may differ; in a shorter one, one
 MOST_NEAR, NEAR_SHOWN = 5_000, 3
@@ -312,7 +312,6 @@ class IdentifierIndex:
         if not wanted or readable.ids == frozenset():
             return NONE
         with reading(self._engine) as connection:
-            most = max(FEW, int(SHARE * _size(connection, readable)))
             holders = _holders(
                 connection, {identifier.code for one in wanted for identifier in one}, readable
             )
@@ -322,7 +321,7 @@ class IdentifierIndex:
             for choices in wanted:
                 exact_ids = [holders[choice.code] for choice in choices if choice.code in holders]
                 if exact_ids:
-                    exact.update(exact_ids[0] if len(exact_ids[0]) <= most else ())
+                    exact.update(exact_ids[0] if len(exact_ids[0]) <= MOST_HOLDERS else ())
                     continue
                 like = _similar_codes(connection, choices, readable)
                 similar = _holders(connection, like, readable)
@@ -330,11 +329,6 @@ class IdentifierIndex:
                 shown = tuple(like[code] for code in list(like)[:NEAR_SHOWN] if code in similar)
                 missing.append(MissingIdentifier(choices[0].written, shown))
         return Identified(frozenset(exact), frozenset(near - exact), tuple(missing))
-
-
-def _size(connection: Connection, readable: Readable) -> int:
-    count = select(func.count()).select_from(chunks).where(inside(chunks.c.collection_id, readable))
-    return int(connection.execute(count).scalar_one())
 
 
 def _holders(

@@ -28,7 +28,7 @@ from rag.search.embedders.local import Vector
 MOST_HELD = (
     50_000  # chunks whose vectors stay in memory: 77 MB; of more only candidates are compared
 )
-AT_ONCE = 64  # chunks that are embedded between two writes
+BATCH = 64  # chunks that are embedded between two writes
 SHARE_OF_TIME = 0.02  # that reading a growing collection again may take
 STEPS = 127  # of a number that is kept in one byte
 
@@ -206,7 +206,7 @@ class MultilingualVectors:
         table = second_vectors
         made = select(table.c.chunk_id).where(table.c.chunk_id == chunks.c.id).exists()
         wanted = select(chunks.c.id, chunks.c.heading, chunks.c.text).where(~made)
-        return wanted.order_by(chunks.c.row).limit(AT_ONCE)
+        return wanted.order_by(chunks.c.row).limit(BATCH)
 
     def progress(self) -> tuple[int, int]:
         """How many chunks have a vector, and how many there are."""

@@ -23,7 +23,7 @@ from rag.records import Readable
 from rag.seams import ChunkIndex, Matrix
 
 EXACT = 20_000  # of no more vectors that may be read, each is compared
-AT_ONCE = 1_000  # rows of a statement
+BATCH = 1_000  # rows of a statement
 MOST_DIMENSIONS = 4_000  # that the extension's graph takes
 OLDEST = (0, 8)  # of the extension: the first whose graph goes on until it has enough
 TABLE, NEXT = "chunk_vectors", "chunk_vectors_next"  # what answers; what a reindex fills
@@ -118,8 +118,8 @@ class PgVectorIndex:
             if connection is None:
                 raise IndexAway(_DROPPED)
             self._check_model(connection, dimensions)
-            for start in range(0, len(rows), AT_ONCE):
-                part = slice(start, start + AT_ONCE)
+            for start in range(0, len(rows), BATCH):
+                part = slice(start, start + BATCH)
                 connection.execute(statement, {"ids": list(chunk_ids[part]), "vectors": rows[part]})
 
     def move(self, collections: Mapping[str, str]) -> None:

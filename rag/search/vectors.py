@@ -32,7 +32,7 @@ from rag.search.embedders.engines import unit
 from rag.search.index_lock import COLLECTION, acquire, release
 
 # Rows that are compared at once: of more, two threads take a share each and spin as they wait.
-AT_ONCE = 1_000
+BATCH = 1_000
 WAITED_FOR = 20_000  # vectors that a question waits for; more are read beside it
 CollectionScope = str | None  # a collection, or all of them
 # The bits of a half, moved to where a float has them, are the number times 2 ** -112.
@@ -91,9 +91,9 @@ class CachedVectors:
         wanted = [np.ascontiguousarray(vector * _BACK, dtype=np.float32) for vector in vectors]
         results = np.empty((len(vectors), self.count), np.float32)
         bits = self.halves.view(np.int16)
-        piece = np.empty((min(AT_ONCE, self.count), bits.shape[1]), np.int32)
-        for start in range(0, self.count, AT_ONCE):
-            end = min(start + AT_ONCE, self.count)
+        piece = np.empty((min(BATCH, self.count), bits.shape[1]), np.int32)
+        for start in range(0, self.count, BATCH):
+            end = min(start + BATCH, self.count)
             floats = piece[: end - start]
             np.copyto(floats, bits[start:end])
             np.left_shift(floats, _MOVED, out=floats)

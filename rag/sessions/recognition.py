@@ -43,7 +43,7 @@ class Recognised(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundSession:
+class SessionMatch:
     """The session that answers a request."""
 
     handle: SessionHandle
@@ -198,7 +198,7 @@ class ConversationFinder:
     user: str = ""  # whom the client says it asks for
     stores: bool = True  # False: no word of the request may be kept
 
-    def find(self, past: Sequence[ImportedMessage], *, is_shared: bool = True) -> FoundSession:
+    def find(self, past: Sequence[ImportedMessage], *, is_shared: bool = True) -> SessionMatch:
         """The session whose answers stand in `past`; a branch of it where it went on since.
 
         Where it is not to be shared, it is a branch in any case.
@@ -218,14 +218,14 @@ class ConversationFinder:
             if self.stores:
                 conversation.bring(past)
             is_certain = is_certain or conversation.is_all_in(past)
-            return FoundSession(conversation.session, Recognised.ANSWERS, is_certain, claim)
+            return SessionMatch(conversation.session, Recognised.ANSWERS, is_certain, claim)
         return self.branch(matches[0], past, is_certain=is_certain)
 
     def knows(self, past: Sequence[ImportedMessage]) -> bool:
         """Whether an answer of a session stands there."""
         return bool(self._matches(past))
 
-    def waiting_for(self, key: str) -> FoundSession | None:
+    def waiting_for(self, key: str) -> SessionMatch | None:
         """The session whose last answer made these calls, for who brings the results first."""
         conversation = self.table.session_of_key(self.owner, key)
         if conversation is None:
@@ -236,7 +236,7 @@ class ConversationFinder:
         claim = _claim_key(session.id, conversation[1], key)
         if not self.table.name(session, claim, index=0):
             return None
-        return FoundSession(session, Recognised.ANSWERS, claim=claim)
+        return SessionMatch(session, Recognised.ANSWERS, claim=claim)
 
     def _opened(self, match: "_Match") -> "_Candidate":
         session = self.store.open(match.session_id, owner=self.owner)
@@ -247,16 +247,16 @@ class ConversationFinder:
         claim = _claim_key(session.id, count)
         return claim if self.table.name(session, claim, index=0) else ""
 
-    def begin(self, past: Sequence[ImportedMessage]) -> FoundSession:
+    def begin(self, past: Sequence[ImportedMessage]) -> SessionMatch:
         """A new one, in which numbers of the past are text."""
         session = self.store.create(self.owner, config=self.config)
         if past and self.stores:
             session.append([quoted(message) for message in past], [], fills_gaps=False)
-        return FoundSession(session, Recognised.NEW)
+        return SessionMatch(session, Recognised.NEW)
 
     def branch(
         self, parent: "_Candidate", past: Sequence[ImportedMessage], *, is_certain: bool
-    ) -> FoundSession:
+    ) -> SessionMatch:
         """Another one with the numbers up to the last answer that the request shows of it.
 
         It holds what its parent holds where that is the same conversation for certain, else no
@@ -271,7 +271,7 @@ class ConversationFinder:
         self._claim(fork, fork.read().message_count)  # nobody else may find it before its turn
         if self.stores:
             self.table.copy(parent.session, fork, count, moved)
-        return FoundSession(fork, Recognised.BRANCH, is_certain)
+        return SessionMatch(fork, Recognised.BRANCH, is_certain)
 
     def _matches(self, past: Sequence[ImportedMessage]) -> list["_Match"]:
         """Sessions that hold most of the request's answers, its newest among them."""

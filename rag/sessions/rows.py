@@ -625,7 +625,7 @@ def _placeholder(number: int) -> Source:
     return brought_source(number, PLACEHOLDER, name, document_title=name.capitalize())
 
 
-AT_ONCE = 200  # words of one statement; SQLite takes 500 parts
+BATCH = 200  # words of one statement; SQLite takes 500 parts
 LONGEST = 200  # characters of a word; longer ones are not looked up
 SIZE = ""  # the word whose postings tell the size of the index
 _NEWEST_BLOCK = (
@@ -663,8 +663,8 @@ def blocks_of(
         check(connection, key)
         return {}
     blocks: dict[str, list[tuple[int, bytes]]] = {}
-    for start in range(0, len(wanted), AT_ONCE):
-        some = {f"word{n}": word for n, word in enumerate(wanted[start : start + AT_ONCE])}
+    for start in range(0, len(wanted), BATCH):
+        some = {f"word{n}": word for n, word in enumerate(wanted[start : start + BATCH])}
         for row in fetch_rows(connection, key, _of_words(len(some)), last=last, most=most, **some):
             blocks.setdefault(row.word, []).append((row.end, bytes(row.postings)))
     return blocks

@@ -27,7 +27,7 @@ from rag.records import (
     Summary,
 )
 from rag.runtime.budget import paced
-from rag.seams import FoundMessages, OpenTurn, Overview, SessionHandle
+from rag.seams import MessageMatches, OpenTurn, Overview, SessionHandle
 from rag.sessions import leases, rows, transcript
 from rag.sessions.rows import IS_MINE, SessionKey, absent, session_from
 
@@ -183,7 +183,7 @@ class SqlTranscript(_OwnedRows):
             end = session.message_count
             return transcript.read(connection, self._key, end - count, end)
 
-    def search(self, text: str, *, limit: int = 20) -> FoundMessages:
+    def search(self, text: str, *, limit: int = 20) -> MessageMatches:
         with self._reading() as (connection, _):
             scope = messages.c.session_id == self.id
             return transcript.search(connection, scope, text, limit=limit)
@@ -463,7 +463,7 @@ class SqlConversationStore:
             )
             return [session_from(row) for row in rows]
 
-    def search(self, owner: str, text: str, *, limit: int = 20) -> FoundMessages:
+    def search(self, owner: str, text: str, *, limit: int = 20) -> MessageMatches:
         with reading(self._engine) as connection:
             # What a branch has of its parent is found there.
             is_its_own = messages.c.index >= func.coalesce(sessions.c.branch_index, 0)

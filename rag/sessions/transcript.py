@@ -51,7 +51,7 @@ from rag.db import (
 )
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import ImportedMessage, Message, MessageStatus, Role, Session
-from rag.seams import FoundMessage, FoundMessages, OpenTurn, SessionHandle, Versions
+from rag.seams import MessageMatch, MessageMatches, OpenTurn, SessionHandle, Versions
 from rag.sessions.rows import (
     IS_MINE,
     ON_REQUEST,
@@ -345,11 +345,11 @@ def _newest(rows: Sequence[Any]) -> Sequence[Any]:
 # ── Search ───────────────────────────────────────────────────────────────────────────────────
 
 
-def search(connection: Connection, scope: Any, text: str, *, limit: int) -> FoundMessages:
+def search(connection: Connection, scope: Any, text: str, *, limit: int) -> MessageMatches:
     """Newest messages that contain the text, ignoring case; `scope` limits the sessions."""
     wanted = storable(text).strip()
     if not wanted:
-        return FoundMessages((), 0)
+        return MessageMatches((), 0)
     matching = _containing(connection, wanted).where(scope, NEWEST)
     rows = connection.execute(
         matching.order_by(messages.c.created_at.desc(), messages.c.row.desc()).limit(limit)
@@ -358,7 +358,7 @@ def search(connection: Connection, scope: Any, text: str, *, limit: int) -> Foun
     if total == limit:
         counted = matching.with_only_columns(func.count()).order_by(None)
         total = connection.execute(counted).scalar_one()
-    return FoundMessages(tuple(_message_match(row, wanted) for row in rows), total)
+    return MessageMatches(tuple(_message_match(row, wanted) for row in rows), total)
 
 
 def _containing(connection: Connection, wanted: str) -> Select[Any]:
@@ -375,10 +375,10 @@ def _containing(connection: Connection, wanted: str) -> Select[Any]:
     return joined.where(messages.c.content.icontains(wanted, autoescape=True))
 
 
-def _message_match(row: Any, wanted: str) -> FoundMessage:
+def _message_match(row: Any, wanted: str) -> MessageMatch:
     start_of_match = max(row.content.lower().find(wanted.lower()), 0)
     start = max(0, start_of_match - SNIPPET_CHARS)
-    return FoundMessage(
+    return MessageMatch(
         session_id=row.session_id,
         session_title=row.session_title,
         index=row.index,

@@ -1,6 +1,7 @@
-"""Questions over rows, answered from the rows: the assistant asks this before a writer.
+"""Answer questions over tables from their rows; the assistant tries this before a model writes.
 
-Every word that carries meaning has to be a change; else it is another question.
+A follow-up is a change of the last plan only if every word that carries meaning is part of it;
+otherwise it is a new question.
 """
 
 from collections.abc import Callable, Sequence
@@ -78,7 +79,7 @@ _OPENING = frozenset(
 
 
 def changed(question: str, table: TableWords, last: TablePlan) -> TablePlan | None:
-    """The last plan with what the question changes of it; None where a word says anything else."""
+    """Return the last plan with the question's changes; None where a word means anything else."""
     words = words_of(question)
     drawn, drawing_places = drawing_in(words)
     choices = product(*cover(list(pieces_of(words, table, set()))))
@@ -97,7 +98,7 @@ def changed(question: str, table: TableWords, last: TablePlan) -> TablePlan | No
 
 
 def _stands_alone(matched: Matched) -> bool:
-    """Whether it names what is to be done and of what, and neither begins nor points back."""
+    """Return whether the words name an operation and its object, without referring back."""
     if changes_in(matched.words, "back", "rows") or _begins_back(matched.words):
         return False
     is_asked = bool(matched.of("count", *KINDS)) or any(
@@ -115,7 +116,7 @@ def _is_idle(word: str) -> bool:
 
 
 def _edited(matched: Matched, last: TablePlan) -> TablePlan:
-    """Conditions, groups, the measure, the order and the limit, each as the words say it."""
+    """Change conditions, groups, the measure, the order and the limit as the words say."""
     plan = _with_conditions(matched, last)
     plan = _with_groups(matched, plan)
     plan = _with_measure(matched, plan)
@@ -123,14 +124,14 @@ def _edited(matched: Matched, last: TablePlan) -> TablePlan:
 
 
 def _with_conditions(matched: Matched, plan: TablePlan) -> TablePlan:
-    """A value takes the place of the values of its column."""
+    """Replace the conditions on a column by the new ones on it."""
     filters = matched.filters()
     staying = (e for e in plan.filters if not _is_replaced(e, filters) or _adds(e, filters))
     return replace(plan, filters=(*staying, *filters))
 
 
 def _is_replaced(earlier: Filter, filters: Sequence[Filter]) -> bool:
-    """Whether one of these is of the same column, and of the same part of its dates or of all."""
+    """Return whether a new condition is on the same column and the same part of its dates."""
     return any(
         fresh.column == earlier.column
         and (fresh.part == earlier.part or not (fresh.part and earlier.part))
@@ -139,7 +140,7 @@ def _is_replaced(earlier: Filter, filters: Sequence[Filter]) -> bool:
 
 
 def _adds(earlier: Filter, filters: Sequence[Filter]) -> bool:
-    """ "Without Berlin" stands beside what was chosen."""
+    """Return whether the new conditions only exclude, as "without Berlin" does."""
     return all(fresh.op is Op.NOT for fresh in filters if fresh.column == earlier.column)
 
 
@@ -148,7 +149,7 @@ def _with_groups(matched: Matched, plan: TablePlan) -> TablePlan:
     if not keys:
         return plan
     new = tuple(key for key in keys if key not in plan.group)
-    if plan.limit and plan.group:  # the top ten, told apart
+    if plan.limit and plan.group:  # the top ten, split into groups
         return replace(plan, group=(*plan.group, *new))
     measures = plan.measures or _measures_of(plan, matched.table)
     return replace(
@@ -177,7 +178,7 @@ def _with_measure(matched: Matched, plan: TablePlan) -> TablePlan:
 
 
 def _with_end(matched: Matched, plan: TablePlan) -> TablePlan:
-    """The other end of the order, and how many."""
+    """Change the direction of the order, and the limit."""
     ends = [p for p in matched.of("adjective") if p.detail.degree == "most"]
     for piece in matched.of("number"):
         if piece not in matched.used and plan.order and _is_count(piece):
@@ -202,10 +203,10 @@ def _is_count(piece: Piece) -> bool:
     return not unit and float(number).is_integer() and 0 < number <= 1_000
 
 
-EARLIER_TURNS = 10  # entries of the conversation that feed follow-ups
+EARLIER_TURNS = 10  # turns that a follow-up may refer to
 OFFERED = 3  # readings
-LEFT_UNSAID = 1  # word of an offer
-MOST_CELLS = 3  # rows that are looked up
+LEFT_UNSAID = 1  # words of a question that an offer may leave unused
+MOST_CELLS = 3  # rows cited as cells
 _NO_SUMS = (Kind.COUNT, Kind.DISTINCT, Kind.MIN, Kind.MAX)
 Planner = Callable[[str, Sequence[Choice]], TableResult | None]
 SHOW = IDLE | {"again", "continue", "open", "use", "table", "it", "result"}
@@ -213,7 +214,7 @@ SHOW = IDLE | {"again", "continue", "open", "use", "table", "it", "result"}
 
 @dataclass(frozen=True, slots=True)
 class TableTurn:
-    """One turn that asked a table: what later ones may lean on."""
+    """A turn that was answered from a table, to which later turns may refer."""
 
     query: str
     resolved: str
@@ -223,7 +224,7 @@ class TableTurn:
 
 
 class TableAnswers:
-    """Computes answers; see `rag.seams.DirectAnswers`."""
+    """Computes answers from tables; see `rag.seams.DirectAnswers`."""
 
     def __init__(
         self,
@@ -231,21 +232,24 @@ class TableAnswers:
         planner: Planner | None = None,
         likeness: Likeness | None = None,
     ) -> None:
-        """`likeness` says by how many of a model's deviations words lie near names."""
+        """`likeness` measures how near words are to names, in standard deviations of the model."""
         self.library = library
         self._planner, self._likeness = planner, likeness
 
     def answer(
         self, session: SessionHandle, question: str, resolution: Resolution
     ) -> DirectAnswer | None:
-        """The figures; offers or cells beside what is found; None where no table is asked."""
+        """Return the figures, or offers and cells to show with passages.
+
+        None if no table is asked.
+        """
         readable = session.readable()
         if len(question) > LONGEST_QUESTION or not self.library.store.ids(readable):
             return None
         if resolution.source_numbers:
             return self._of_source(session, question, resolution.source_numbers)
         answer_of = partial(self._answer_of, session, talk=resolution.talk)
-        if resolution.earlier:  # something was asked before
+        if resolution.earlier:  # there was an earlier question
             choice = self._taken(session, question, readable)
             choice = choice or self._follow_up(question, self.recent_turns(session), readable)
             if choice is not None:
@@ -264,7 +268,7 @@ class TableAnswers:
     def readings(
         self, session: SessionHandle, question: str, resolution: Resolution
     ) -> tuple[Offer, ...]:
-        """Those that use each word of the question."""
+        """Return offers for the readings that use every word of the question."""
         readable = session.readable()
         if not (may_ask_rows(question) and self.library.store.ids(readable)):
             return ()
@@ -273,7 +277,10 @@ class TableAnswers:
         return self._offers(self.offered(question, whole), question, resolution.talk)
 
     def ask(self, question: str, readable: Readable, past: Sequence[TableTurn] = ()) -> TableResult:
-        """The result alone. Raises UserError where no table can say, or the question is vast."""
+        """Return only the result.
+
+        Raises UserError where no table answers or the question is too long.
+        """
         refuse_long(question)
         choice = self._follow_up(question, past, readable)
         if choice is None:
@@ -285,18 +292,21 @@ class TableAnswers:
         return self._result(choice, question)
 
     def describe(self, session: SessionHandle, question: str) -> str:
-        """The result for a model that asks, with the number to cite. Raises UserError."""
+        """Return the result in Markdown for a model, with the number to cite. Raises UserError."""
         result = self.ask(question, session.readable(), self.recent_turns(session))
         return describe_result(result, self.keep(session, result).marker)
 
     def keep(self, session: SourceRegister, result: TableResult) -> Source:
-        """The result as a source with a number for life."""
+        """Register the result as a source of the session, under a permanent number."""
         (source,) = session.register_sources([result.as_source()])
         session.keep_result(source.number, result.table_id, result.as_dict())
-        return replace(source, state=SourceState.CURRENT)  # it was just computed
+        return replace(source, state=SourceState.CURRENT)  # just computed
 
     def recent_turns(self, session: SessionHandle) -> list[TableTurn]:
-        """The newest turns that a table answered, oldest first; none if the last one was not."""
+        """Return the newest turns answered from tables, oldest first.
+
+        None if the last answer was not.
+        """
         messages = session.recent(2 * EARLIER_TURNS)
         last = next(
             (message for message in reversed(messages) if message.answer and _is_finished(message)),
@@ -319,7 +329,7 @@ class TableAnswers:
     def _of_source(
         self, session: SourceRegister, question: str, numbers: Sequence[int]
     ) -> DirectAnswer | None:
-        """ "Show [3]", "[3] by region": a result that is named is shown again, or changed."""
+        """Answer "show [3]" or "[3] by region": show the named result again, or a change of it."""
         stored = session.result(numbers[0]) if len(numbers) == 1 else None
         if stored is None:
             return None
@@ -332,7 +342,7 @@ class TableAnswers:
         return None if choice is None else self._answer_of(session, self._result(choice, rest))
 
     def _taken(self, session: SessionTranscript, reply: str, readable: Readable) -> Choice | None:
-        """An offer that is taken: its words are the question."""
+        """Return the choice of an offer whose label is the reply."""
         for message in reversed(session.recent(4)):
             if not _is_finished(message) or message.answer is None:
                 continue
@@ -363,7 +373,7 @@ class TableAnswers:
         return None if plan is None else self.library.checked(Choice(table, plan, is_sure=True))
 
     def table_of(self, result: TableResult, readable: Readable) -> Table | None:
-        """The table of a result, or the one that took its place when its document changed."""
+        """Return the table of a result, or the one that replaced it when its document changed."""
         try:
             return self.library.store.table(result.table_id, readable)
         except NotFound:
@@ -378,9 +388,9 @@ class TableAnswers:
         *,
         is_asked: bool = False,
     ) -> TableResult | None:
-        """What a model's plan gives, where there is a model and rows are asked for.
+        """Return the result of a model's plan, if there is a model and rows are asked for.
 
-        It reads the question first; what it adds up is looked at as what words add up.
+        The model reads the question first; its sums are checked like those from words.
         """
         if self._planner is None or not (is_asked or may_ask_rows(question)):
             return None
@@ -393,7 +403,7 @@ class TableAnswers:
         return result if is_sound(plan_from(result.plan), table) else None
 
     def claimed(self, choices: Sequence[Choice]) -> Choice | None:
-        """The one reading that may be claimed: others that are as good give the same."""
+        """Return the one reading to answer with: any equally good one must give the same result."""
         sure = [choice for choice in choices if choice.is_sure]
         if not sure or any(not c.unused for c in choices if c not in sure and not c.is_cell):
             return None
@@ -402,7 +412,7 @@ class TableAnswers:
             for other in choices
             if other.table.id != sure[0].table.id and len(other.unused) <= LEFT_UNSAID
         ):
-            return None  # the rows of which of a document's tables?
+            return None  # ambiguous: which of the document's tables has the rows?
         cells = [self._cells(choice) for choice in sure]
         return sure[0] if all(cell == cells[0] for cell in cells) else None
 
@@ -411,7 +421,7 @@ class TableAnswers:
         return [list(map(_plain, row)) for row in rows]
 
     def _only(self, choices: Sequence[Choice]) -> Choice:
-        """For who asks rows alone. Raises UserError."""
+        """Return the only complete reading, for callers that want a result. Raises UserError."""
         whole = [choice for choice in choices if not choice.unused]
         if len(whole) == 1:
             return whole[0]
@@ -425,7 +435,7 @@ class TableAnswers:
     def _beside(
         self, session: SourceRegister, question: str, talk: str, choices: Sequence[Choice]
     ) -> DirectAnswer | None:
-        """Cells that are surely asked for, as sources; else readings to choose from."""
+        """Return cells that are surely asked for, as sources; else offers to choose from."""
         cells = [choice for choice in choices if choice.is_cell and choice.is_sure]
         sources = []
         for choice in cells[:MOST_CELLS]:
@@ -443,13 +453,13 @@ class TableAnswers:
         return DirectAnswer("", tuple(sources), made_by=TABLES, offers=offers)
 
     def _offers(self, choices: Sequence[Choice], question: str, talk: str) -> tuple[Offer, ...]:
-        """As buttons, in the language of the question."""
+        """Return readings as offers, labelled in the language of the question."""
         code = language_of(question, talk).code
         labels = {label_of(choice, choices, code): choice.plan.as_dict() for choice in choices}
         return tuple(Offer(label, plan) for label, plan in labels.items())
 
     def offered(self, question: str, choices: Sequence[Choice]) -> list[Choice]:
-        """The readings that a person may choose from; at most three."""
+        """Return at most three readings to choose from."""
         results = [c for c in choices if not c.is_cell and len(c.unused) <= LEFT_UNSAID]
         return results[:OFFERED] if may_ask_rows(question) else []
 
@@ -507,21 +517,21 @@ def _counts_rows(choice: Choice) -> bool:
 
 
 def is_sound(plan: TablePlan, table: Table) -> bool:
-    """Whether nothing is added up that names rows, such as years, or has several units."""
+    """Return whether the plan adds up only figures of one unit, not ids or years."""
     columns = {column.name: column for column in table.columns}
     added = [m for m in plan.measures if m.kind not in _NO_SUMS and m.column in columns]
     return all(may_be_added(columns[m.column], m.kind, table.row_count) for m in added)
 
 
 def label_of(choice: Choice, among: Sequence[Choice], code: str = "en") -> str:
-    """A plan as a button in plain words; with the table's name where several are offered."""
+    """Describe a plan for a button, with the table's name where several are offered."""
     words = offer_words(choice.plan, choice.table.label, code)
     is_named = len({other.table.id for other in among}) == 1 or choice.table.label in words
     return words if is_named else f"{words} ({choice.table.label})"
 
 
 def _column_notes(choice: Choice) -> tuple[str, ...]:
-    """What is known of the columns whose values are compared, put in order or added up."""
+    """Return the notes on columns whose values are compared, ordered or added up."""
     plan: TablePlan = choice.plan
     used = [
         column for column in choice.table.columns if column.name in plan.compared and column.note
@@ -543,7 +553,7 @@ def _result_of(session: SourceRegister, question: Message, answer: Message) -> T
 
 
 def _plain(cell: object) -> object:
-    """A cell as it is compared: 129 in one file is 129.00 in another."""
+    """Return a cell for comparison: 129 in one file equals 129.00 in another."""
     try:
         return float(str(cell))
     except ValueError:

@@ -1,4 +1,4 @@
-"""DuckDB over one table at a time: read only, fenced in, with limits of time, memory and rows."""
+"""DuckDB over one table at a time: read only, isolated, with limits of time, memory and rows."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,13 +42,13 @@ SECONDS = 10.0
 THREADS = 2
 WIDEST_CELL = 2_000  # characters of one value that are shown
 DATA = "data"  # the name under which a query sees its table
-QUERIES = Lane(4, waiting=64, share=2, what="tables")  # at once, of all who ask
-QUERY_NAME = "rows"  # what a model calls it, with the columns' own names
+QUERIES = Lane(4, waiting=64, share=2, what="tables")  # queries at once, of all owners
+QUERY_NAME = "rows"  # the table's name in a model's SQL, with the columns' own names
 
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """What a query gave."""
+    """The result of a query."""
 
     names: tuple[str, ...]
     kinds: tuple[str, ...]  # DuckDB's names of the types
@@ -58,7 +58,7 @@ class QueryResult:
 
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
-    """Bounds of one query."""
+    """The limits of one query."""
 
     seconds: float = SECONDS
     rows: int = MOST_ROWS
@@ -68,21 +68,21 @@ def run(path: str, *queries: str, limits: QueryLimits | None = None) -> list[Que
     """Run statements over one Parquet file, which they see as `data`.
 
     Raises:
-        UserError: DuckDB refused one, with its reason.
-        TooLarge: one took too long or too much memory.
-        OverBudget: all of them together did.
-        Busy: others are before it, for long.
+        UserError: DuckDB refused a statement; the message has its reason.
+        TooLarge: A statement took too much time or memory.
+        OverBudget: All of them together did.
+        Busy: Other queries were waiting for too long.
     """
     if not queries:
         return []
     with QUERIES.place(), _fenced(path) as connection:
-        statements = paced(queries, weight=ITEMS_BETWEEN)  # the clock is looked at before each
+        statements = paced(queries, weight=ITEMS_BETWEEN)  # checks the time before each
         return [_timed(connection, query, limits or QueryLimits()) for query in statements]
 
 
 @contextmanager
 def _fenced(path: str) -> Iterator["duckdb.DuckDBPyConnection"]:
-    """A connection that can read this file and nothing else, and cannot be told otherwise."""
+    """Open a connection that can read this file only; a query cannot change that."""
     import duckdb
 
     connection = duckdb.connect(
@@ -107,7 +107,7 @@ def _fenced(path: str) -> Iterator["duckdb.DuckDBPyConnection"]:
 
 
 def _interrupt(connection: "duckdb.DuckDBPyConnection") -> None:
-    """End its query; who asked may leave long after it has ended."""
+    """End a running query; its connection may be closed already."""
     import duckdb
 
     with suppress(duckdb.ConnectionException):
@@ -156,7 +156,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return value[:WIDEST_CELL]
     if isinstance(value, float):
-        return float(f"{value:.15g}")  # the sixteenth digit of a sum is noise
+        return float(f"{value:.15g}")  # the sixteenth digit of a sum is a rounding error
     if value is None or isinstance(value, int | bool):
         return value
     return float(value) if hasattr(value, "as_tuple") else str(value)[:WIDEST_CELL]
@@ -176,14 +176,14 @@ AGGREGATES = {
 
 
 class Sql:
-    """The SQL of plans over one table."""
+    """Translates plans over one table to SQL."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self._index = {column.name: index for index, column in enumerate(table.columns)}
 
     def query(self, plan: TablePlan) -> exp.Select:
-        """What answers the plan; one row more than is shown tells that there are more."""
+        """Return the query of a plan, for one row more than is shown, to detect further rows."""
         if plan.measures:
             select = self._measured(plan)
         else:
@@ -193,14 +193,14 @@ class Sql:
         return self._cut(select, plan, MOST_ROWS + 1)
 
     def rows(self, plan: TablePlan) -> exp.Select:
-        """The numbers of the rows that the figures are made of."""
+        """Return the query for the numbers of the rows from which the figures are computed."""
         select = self._from_rows(exp.select(exp.column(ROW)), plan)
         if plan.measures:
             return select.limit(MOST_ROWS)
         return self._cut(self._ordered(select, plan), plan, MOST_ROWS)
 
     def _cut(self, select: exp.Select, plan: TablePlan, most: int) -> exp.Select:
-        """The first so many; for each value of a column, so many of its own."""
+        """Limit the rows, or with `each` the rows for each value of a column."""
         if not plan.each or not plan.limit:
             return select.limit(min(plan.limit or most, most))
         order = select.args["order"]
@@ -215,7 +215,7 @@ class Sql:
         return select.limit(most)
 
     def stretch(self, offset: int, limit: int, words: str) -> exp.Select:
-        """Rows as they stand in the file, their numbers first; those that hold the words."""
+        """Select rows in the order of the file, numbers first; only those with all of the words."""
         query = self._as_written_rows()
         sought = dict.fromkeys(words.casefold().split())
         if sought:
@@ -224,22 +224,22 @@ class Sql:
         return query.offset(offset, copy=False).limit(limit, copy=False)
 
     def _whole_row(self) -> Expression:
-        """The texts of a row, a line each: a word stands in one of them, or in none."""
+        """Join the texts of a row with line breaks, so that no word spans two of them."""
         texts = [exp.cast(self._displayed(column.name), "text") for column in self._table.columns]
         joined = exp.func("concat_ws", exp.Literal.string("\n"), *texts)
         return exp.Lower(this=joined)
 
     def numbered(self, numbers: Sequence[int]) -> exp.Select:
-        """The rows with these numbers."""
+        """Select the rows with these numbers."""
         wanted = exp.column(ROW).isin(*(numbers or (-1,)))
         return _only(self._as_written_rows(), [wanted])
 
     def before(self, number: int) -> exp.Select:
-        """How many rows stand before the one with this number."""
+        """Count the rows before the one with this number."""
         return exp.select("count(*)").from_(DATA).where(exp.column(ROW) < number)
 
     def values(self, name: str, limit: int, among: Sequence[str] = ()) -> exp.Select:
-        """Different texts of a column; those that are one of some, written small."""
+        """Select distinct texts of a column; `among` are lower-case texts to restrict them to."""
         shown = self._displayed(name)
         select = exp.select(shown).distinct().from_(DATA).where(NO_TOTAL)
         if among:
@@ -264,7 +264,7 @@ class Sql:
         return _only(select.from_(DATA, copy=False), wanted)
 
     def _among(self, plan: TablePlan) -> Expression:
-        """Only the rows, or the groups' rows, that another plan gives."""
+        """Return the condition that keeps only the rows, or the groups, of another plan."""
         if not plan.group:
             return exp.column(ROW).isin(query=self.rows(plan))
         keys = [exp.column(name, quoted=True) for name in key_names(plan.group)]
@@ -306,7 +306,7 @@ class Sql:
         return select.order_by(exp.column(ROW), copy=False)
 
     def _beside(self, plan: TablePlan) -> Expression:
-        """Rows whose number follows that of the rows named, as many rows on as are asked for."""
+        """Return the condition for rows a number of rows after (or before) those that match."""
         assert plan.step is not None
         row = exp.column(ROW)
         ahead = plan.step.rows > 0
@@ -319,7 +319,7 @@ class Sql:
         return row.isin(query=beside)
 
     def condition(self, filter_: Filter) -> Expression:
-        """A filter as SQL; values become literals, which sqlglot writes."""
+        """Translate a filter; its values become literals written by sqlglot."""
         value = self._value(filter_.column, filter_.part)
         if filter_.op in (Op.BLANK, Op.FILLED):
             blank = value.is_(exp.null())
@@ -349,7 +349,7 @@ class Sql:
         )
 
     def _means_text(self, filter_: Filter) -> bool:
-        """Whether texts are compared with a column whose values were read from texts."""
+        """Return whether a filter compares texts with a column of values parsed from texts."""
         if filter_.column == ROWS or filter_.part or filter_.op not in (Op.IS, Op.NOT):
             return False
         column = column_of(self._table, filter_.column)
@@ -450,12 +450,12 @@ class Sql:
         return exp.func(AGGREGATES[measure.kind], value)
 
     def _sum(self, name: str) -> Expression:
-        """Fractions are added without the errors of their last digits."""
+        """Sum a column; fractions without rounding errors in their last digits."""
         has_fractions = column_of(self._table, name).decimals > 0
         return exp.func("fsum" if has_fractions else "sum", self._value(name))
 
     def _share(self, measure: Measure, *, is_grouped: bool) -> Expression:
-        """Of all groups together; where there are none, of the whole table."""
+        """Return the share of all groups together, or without groups of the whole table."""
         part = exp.Count(this=exp.Star()) if measure.column == ROWS else self._sum(measure.column)
         whole: Expression = exp.Window(this=exp.Sum(this=part.copy()))
         if not is_grouped:
@@ -464,7 +464,7 @@ class Sql:
         return part * HUNDRED / exp.func("nullif", whole, exp.Literal.number(0))
 
     def _change(self, measure: Measure, group: Sequence[Key]) -> Expression:
-        """Against the time before, within whatever else rows are put together by."""
+        """Return the change against the previous period, within the other group keys."""
         times = [key for key in group if self._is_time(key)] or list(group[-1:])
         now = self._sum(measure.column)
         ordered = [exp.Ordered(this=self._key(key), nulls_first=False) for key in times]
@@ -498,17 +498,17 @@ PLAIN_KEYS = frozenset({ColumnType.NUMBER, ColumnType.BOOLEAN})
 
 
 def key_names(group: Sequence[Key]) -> list[str]:
-    """What the groups' columns are called."""
+    """Return the names of the group columns."""
     return [f"{key.column} ({key.part})" if key.part else key.column for key in group]
 
 
 def _only(select: exp.Select, wanted: Sequence[Expression]) -> exp.Select:
-    """Rows that meet all of these; the tree is changed, not copied for each."""
+    """Add conditions to a query in place, without copying the tree for each."""
     return select.where(_join_balanced(exp.And, wanted), copy=False)
 
 
 def _join_balanced(kind: type[exp.Connector], parts: Sequence[Expression]) -> Expression:
-    """All parts in one tree that is as flat as it can be: writing a deep one overflows."""
+    """Join conditions in a balanced tree: writing a deep one exceeds the recursion limit."""
     level = [exp.paren(p, copy=False) if isinstance(p, exp.Connector) else p for p in parts]
     while len(level) > 1:
         pairs = zip(level[::2], level[1::2], strict=False)
@@ -533,25 +533,25 @@ def _number_literal(value: Scalar) -> Expression:
     return exp.Neg(this=literal) if number < 0 else literal
 
 
-ROW_NUMBER = "#"  # under which it carries its rows' numbers when these are asked for
+ROW_NUMBER = "#"  # the column of row numbers, when they are asked for
 
 
 class ModelSql:
-    """A SELECT over one table by its own names, with a way to the rows behind its figures."""
+    """A SELECT by a model over one table's own names, with the rows behind its figures."""
 
     def __init__(self, table: Table, sql: str) -> None:
-        """Raises UserError that says what is not allowed."""
+        """Raises UserError with what is not allowed."""
         self._query = parsed(sql, [QUERY_NAME])
         self.text = self._query.sql(dialect="duckdb", pretty=True)
         self._table = table
 
     @property
     def query(self) -> exp.Query:
-        """What is run."""
+        """The query to run."""
         return self._over(self._query, *self._columns())
 
     def rows(self, row: Sequence[Any] | None = None) -> exp.Query | None:
-        """The numbers of the rows that it reads: all, or those of one row of its result."""
+        """Return the query for the numbers of the rows it reads, or those behind one result row."""
         readers = [select for select in self._query.find_all(exp.Select) if self._reads(select)]
         if row is not None and (readers != [self._query] or not self._query.args.get("group")):
             return None
@@ -565,7 +565,7 @@ class ModelSql:
         return self._over(ordered, *self._columns(), numbered)
 
     def added(self) -> Iterator[tuple[str, bool]]:
-        """The columns of which it makes one figure, and whether that is a sum."""
+        """Yield the columns that are aggregated to a figure, and whether as a sum."""
         others = {alias.alias: alias.this for alias in self._query.find_all(exp.Alias)}
         for figure in self._query.find_all(exp.Sum, exp.Avg, exp.Median):
             for name in _underlying_columns(figure.this, others):
@@ -579,14 +579,15 @@ class ModelSql:
         data = exp.select(*columns).from_(DATA).where(exp.not_(exp.column(TOTAL)))
         whole = query.with_(QUERY_NAME, as_=data)
         named = whole.args["with_"]
-        named.set("expressions", [named.expressions[-1], *named.expressions[:-1]])  # others use it
+        # Other expressions use it.
+        named.set("expressions", [named.expressions[-1], *named.expressions[:-1]])
         return whole
 
     def _reads(self, select: exp.Select) -> bool:
         return any(source.name == QUERY_NAME for source in _source_tables(select))
 
     def _numbers(self, select: exp.Select, row: Sequence[Any] | None) -> list[exp.Select]:
-        """Its rows by number, once for each name under which it reads the table."""
+        """Return queries for the row numbers, one for each name under which the table is read."""
         plain = select.copy()
         is_plain = not (
             plain.args.get("group") or plain.find(exp.AggFunc) or plain.args.get("distinct")
@@ -607,7 +608,7 @@ class ModelSql:
         ]
 
     def _of_row(self, select: exp.Select, row: Sequence[Any] | None) -> list[exp.Expr]:
-        """Conditions that keep the group of one row of the result."""
+        """Return conditions that keep only the group of one result row."""
         if row is None:
             return []
         shown = dict(zip(select.expressions, row, strict=False))
@@ -632,7 +633,7 @@ def _source_tables(select: exp.Select) -> list[exp.Table]:
 
 
 def _grouped(select: exp.Select) -> list[exp.Expr]:
-    """What it groups by: columns, numbers of columns and names given to them written out."""
+    """Return the group keys, with column numbers and aliases resolved."""
     group = select.args["group"]
     named = {expression.alias_or_name: expression.unalias() for expression in select.expressions}
     keys = group.expressions or [
@@ -669,7 +670,7 @@ FUNCTIONS = frozenset(
 
 
 def parsed(sql: str, tables: Sequence[str]) -> exp.Query:
-    """One SELECT over known tables only. Raises UserError that says what is not allowed."""
+    """Parse one SELECT over known tables. Raises UserError with what is not allowed."""
     try:
         statements = [statement for statement in parse(sql, read="duckdb") if statement is not None]
     except (SqlglotError, RecursionError) as error:
@@ -697,7 +698,7 @@ def _check(node: exp.Expr) -> None:
 
 
 def _underlying_columns(value: exp.Expr, others: Mapping[str, exp.Expr]) -> Iterator[str]:
-    """The columns whose values a value is made of, through other names; none of a condition."""
+    """Yield the columns that an expression is computed from, through aliases."""
     if isinstance(value, exp.Column):
         behind = {key: expression for key, expression in others.items() if key != value.name}
         yield value.name

@@ -1,4 +1,4 @@
-"""All tables of the library, asked: which one is meant, what a plan gives."""
+"""Query all tables of the library: find the table of a question, run plans and models' queries."""
 
 import threading
 from collections import Counter, OrderedDict
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from rag.tables.engine import Sql
 
 Likeness = Callable[[Sequence[str], tuple[str, ...]], Sequence[Sequence[float]]]
-ALIKE = 6.0  # deviations of unrelated texts: as near are 78 % of synonyms, 13 % of other words
-MOST_MEANT = 8  # tables that are looked at for what words mean
+ALIKE = 6.0  # standard deviations; 78 % of synonyms are as near, 13 % of other words
+MOST_MEANT = 8  # tables in which words are matched by meaning
 MOST_REPLACED = 3
 FEW_VALUES, MOST_NAMES = 12, 60
 SHORTLIST = 12
@@ -63,7 +63,7 @@ class TableLibrary:
         self._limits = limits or QueryLimits()
         self._turn = threading.Lock()
         self._words: OrderedDict[str, TableWords] = OrderedDict()
-        # By the ids of the tables: askers who may read the same share it.
+        # By the tables' ids: owners who may read the same tables share an entry.
         self._cached_tables: OrderedDict[tuple[str, ...], tuple[list[Table], Counter[str]]] = (
             OrderedDict()
         )
@@ -71,7 +71,7 @@ class TableLibrary:
     # ── Plans ────────────────────────────────────────────────────────────────────────────────
 
     def run(self, table: Table, plan: TablePlan, *, question: str = "") -> TableResult:
-        """What the plan gives. Raises UserError or TooLarge."""
+        """Return the result of a plan. Raises UserError or TooLarge."""
         checked(plan, table)
         sql = _sql(table)
         query = sql.query(plan)
@@ -89,11 +89,11 @@ class TableLibrary:
         return of_one_row(result, plan)
 
     def run_sql(self, table: Table, sql: str, *, question: str = "") -> TableResult:
-        """What a SELECT gives that a model wrote over the table's own names.
+        """Return the result of a SELECT that a model wrote over the table's own names.
 
         Raises:
-            UserError: it is no such SELECT, or fails; the message is fit for the model.
-            TooLarge: it takes too long.
+            UserError: It is no allowed SELECT, or it fails; the message is written for the model.
+            TooLarge: It takes too long.
         """
         from rag.tables.engine import ModelSql
 
@@ -111,7 +111,7 @@ class TableLibrary:
         )
 
     def is_sound_sql(self, table: Table, sql: str) -> bool:
-        """Whether a model's query makes one figure only of columns of which one means something."""
+        """Return whether a model's query aggregates only columns whose aggregate has a meaning."""
         from rag.tables.engine import ModelSql
 
         columns = {column.name.casefold(): column for column in table.columns}
@@ -125,7 +125,7 @@ class TableLibrary:
     def rows_behind(
         self, result: TableResult, position: int, readable: Readable
     ) -> tuple[int, ...]:
-        """Numbers of the rows that one row of a result is made of, while its table is there."""
+        """Return the numbers of the rows behind one result row, while the table exists."""
         table = self.store.table(result.table_id, readable)
         if result.is_sql:
             from rag.tables.engine import ModelSql
@@ -150,16 +150,16 @@ class TableLibrary:
         return run(self.store.files.path(table.id), *written, limits=self._limits)
 
     def rows(self, table: Table, offset: int, limit: int, words: str = "") -> QueryResult:
-        """Rows as they stand in the file, their numbers first; those that hold the words."""
+        """Return rows in the order of the file, numbers first; only those with all of the words."""
         return self._ask(table, _sql(table).stretch(offset, limit, words))[0]
 
     def place_of(self, table: Table, number: int) -> int:
-        """How many rows stand before one in the file."""
+        """Return how many rows are before this one in the file."""
         (answer,) = self._ask(table, _sql(table).before(number))
         return int(answer.rows[0][0])
 
     def numbered_rows(self, table: Table, numbers: Sequence[int]) -> QueryResult:
-        """The rows with these numbers."""
+        """Return the rows with these numbers."""
         return self._ask(table, _sql(table).numbered(numbers))[0]
 
     # ── Questions ────────────────────────────────────────────────────────────────────────────
@@ -167,7 +167,7 @@ class TableLibrary:
     def understand(
         self, question: str, readable: Readable, *, among: Sequence[Table] | None = None
     ) -> list[Choice]:
-        """What the question may ask, of which tables; best first."""
+        """Return possible readings of the question, with their tables, best first."""
         if len(question) > LONGEST_QUESTION:
             return []
         tables = self._shortlist(question, readable) if among is None else among
@@ -180,7 +180,10 @@ class TableLibrary:
         return sorted(choices, key=lambda c: (len(c.unused), -c.used, not c.is_sure))
 
     def by_meaning(self, question: str, readable: Readable, likeness: Likeness) -> list[Choice]:
-        """Readings with a column or value in place of each word that means it; none is sure."""
+        """Return readings in which a word is replaced by a column or value of like meaning.
+
+        None is sure.
+        """
         tables = self._library(readable)[0]
         if len(tables) > MOST_MEANT:
             tables = self._shortlist(question, readable)
@@ -194,7 +197,7 @@ class TableLibrary:
             rows = likeness([words[place] for place in places], names)
             nearest = [max(zip(row, names, strict=True)) for row in rows]
             if min(near for near, _ in nearest) < ALIKE:
-                continue  # a word that means nothing here is left unused by each reading
+                continue  # each reading leaves a word without a match unused
             for place, (_, name) in zip(places, nearest, strict=True):
                 words[place] = name
             results += [
@@ -205,7 +208,7 @@ class TableLibrary:
         return [choice for choice in map(self.checked, results) if choice is not None]
 
     def checked(self, choice: Choice) -> Choice | None:
-        """The choice, if its table can answer it."""
+        """Return the choice if its table can answer it, else None."""
         try:
             checked(choice.plan, choice.table)
         except UserError:
@@ -213,11 +216,11 @@ class TableLibrary:
         return choice
 
     def likely(self, question: str, readable: Readable) -> list[Choice]:
-        """The tables that share words with a question of which no plan is known."""
+        """Return the tables that share words with the question, with empty plans."""
         return [Choice(table, TablePlan(table.id)) for table in self._shortlist(question, readable)]
 
     def _shortlist(self, question: str, readable: Readable) -> list[Table]:
-        """Tables that share the rarest words with the question."""
+        """Return the tables that share the rarest words with the question."""
         tables, spread = self._library(readable)
         question_words = [word for word in words_of(question) if word not in IDLE]
         words = {form for word in question_words for form in (word, *stems(word))}
@@ -250,7 +253,7 @@ class TableLibrary:
         return library
 
     def words(self, table: Table) -> TableWords:
-        """Names and values; kept for the tables that were asked last."""
+        """Return a table's names and values; cached for the tables used last."""
         with self._turn:
             words = self._words.get(table.id)
             if words is not None:
@@ -277,13 +280,13 @@ class TableLibrary:
         written = [sql.values(name, MOST_VALUES).sql(dialect="duckdb") for name in columns]
         limits = replace(self._limits, rows=MOST_VALUES)
         path = self.store.files.path(table.id) if columns else ""
-        with suppress(TooLarge):  # one table that is known by its columns alone harms no other
+        with suppress(TooLarge):  # such a table is matched by its columns only
             for name, answered in zip(columns, run(path, *written, limits=limits), strict=True):
                 results[name] = [str(row[0]) for row in answered.rows if row[0] is not None]
         return results
 
     def _probe(self, table: Table) -> Probe | None:
-        """Looks for words among the values of columns that have too many to be held."""
+        """Return a search for words in columns with too many values to hold in memory."""
         long = [
             column.name
             for column in table.columns
@@ -299,14 +302,14 @@ class TableLibrary:
 
 
 def _sql(table: Table) -> "Sql":
-    """Loaded with the first question, not with the program."""
+    """Return the SQL translator; it is imported with the first question."""
     from rag.tables.engine import Sql
 
     return Sql(table)
 
 
 def _names(words: TableWords) -> tuple[str, ...]:
-    """What the columns are called, and the values of those that have few."""
+    """Return the names of the columns, and the values of columns with few."""
     few = [
         value for values in words.values.values() if len(values) <= FEW_VALUES for value in values
     ]
@@ -354,9 +357,9 @@ Where no table answers: {{"table": null}}."""
 
 
 class ModelPlanner:
-    """Asks a model for a plan, once more with its error where that cannot be run.
+    """Asks a model for a plan, and once more with the error if it cannot be run.
 
-    Somebody waits for that: a model that answers with anything but an object is not asked again.
+    A user waits meanwhile, so a model that does not reply with an object is not asked again.
     """
 
     def __init__(self, model: ChatModel, library: TableLibrary) -> None:
@@ -364,7 +367,7 @@ class ModelPlanner:
         self._library = library
 
     def result(self, question: str, choices: Sequence[Choice]) -> TableResult | None:
-        """What the model's plan gives; None where it names no table or cannot be run."""
+        """Return the result of the model's plan; None if it names no table or cannot be run."""
         tables = {
             f"T{index}": choice.table for index, choice in enumerate(choices[:MOST_TABLES], start=1)
         }

@@ -1,8 +1,8 @@
-"""The words of a question matched with one table: columns, values, and what is to be done.
+"""Match the words of a question with one table: columns, values and operations.
 
-Plain on purpose: a word counts where it, or a form of it, stands in the table. A reading that
-`is_sure` may be claimed: one of four shapes (a cell, a count, an extreme, a named sum
-or average), its operation asked for by name, and every word that carries meaning used.
+A word matches only where it, or a form of it, is in the table. A reading that `is_sure` may be
+answered without asking back: it has one of four shapes (a cell, a count, an extreme, a named sum or
+average), its operation is named, and it uses every word that carries meaning.
 """
 
 import re
@@ -52,8 +52,8 @@ from rag.tables.vocabulary import (
     words_of,
 )
 
-LONGEST = 8  # words of a value or a name
-MOST_VALUES = 5_000  # of one column held in memory
+LONGEST = 8  # words in a value or a name
+MOST_VALUES = 5_000  # values of one column held in memory
 MOST_READINGS = 3
 KINDS = {"sum": Kind.SUM, "average": Kind.AVERAGE, "median": Kind.MEDIAN}
 FIRST = "measure 1"
@@ -72,15 +72,15 @@ class Piece:
     start: int
     end: int
     kind: str  # column, value, rows, time, number, adjective, compared, or a cue
-    name: str = ""  # of a column; the comparison
+    name: str = ""  # the column's name, or the comparison
     values: tuple[str, ...] = ()
-    detail: Any = None  # a time, an adjective, a figure with its unit
-    is_part: bool = False  # of a column's name only one word is said
+    detail: Any = None  # the time, the adjective, or the figure with its unit
+    is_part: bool = False  # only one word of the column's name matches
 
 
 @dataclass(frozen=True, slots=True)
 class TableReading:
-    """One way to take a question: a plan, and the words that it does not use."""
+    """One reading of a question: a plan, and the words that it does not use."""
 
     plan: TablePlan
     unused: tuple[str, ...] = ()
@@ -89,17 +89,17 @@ class TableReading:
 
     @property
     def is_cell(self) -> bool:
-        """Whether it only looks cells up, as texts give them too."""
+        """Whether it only looks up cells, which passages contain as well."""
         return not (self.plan.measures or self.plan.order or self.plan.group)
 
 
 @dataclass
 class TableWords:
-    """The words of one table: its columns, and the values of its texts."""
+    """The words of one table: its column names, and the values of its text columns."""
 
     table: Table
     values: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by column
-    probe: Probe | None = None  # finds values of the columns that have too many
+    probe: Probe | None = None  # finds values of columns with too many to hold
 
     @cached_property
     def by_name(self) -> dict[str, TableColumn]:
@@ -107,7 +107,7 @@ class TableWords:
 
     @cached_property
     def names(self) -> dict[tuple[str, ...], list[str]]:
-        """Columns by their whole names as people say them, as stems."""
+        """The columns by the words of their whole names, as spoken, stemmed."""
         columns: dict[tuple[str, ...], list[str]] = defaultdict(list)
         for column in self.table.columns:
             for half in (column.name, _BRACKETS.sub("", column.name)):
@@ -122,7 +122,7 @@ class TableWords:
 
     @cached_property
     def parts(self) -> dict[str, list[str]]:
-        """Columns by one word of their name, as a stem."""
+        """The columns by each single word of their names, stemmed."""
         columns: dict[str, list[str]] = defaultdict(list)
         for column in self.table.columns:
             for word in spelled_words(column.name).split():
@@ -135,7 +135,7 @@ class TableWords:
         return any(form in self.parts for form in stems(word))
 
     def with_part(self, word: str) -> list[str]:
-        """Columns of whose names a word is one; else those whose name has it shortened."""
+        """Return columns with the word in their names, or else a shortened form of it."""
         names = dict.fromkeys(name for form in stems(word) for name in self.parts.get(form, ()))
         if (
             names
@@ -149,7 +149,7 @@ class TableWords:
 
     @cached_property
     def values_by_words(self) -> dict[tuple[str, ...], dict[str, list[str]]]:
-        """Values by their words, as they are and as stems; by column."""
+        """The values by their words, as they are and stemmed, with the columns that have them."""
         results: dict[tuple[str, ...], dict[str, list[str]]] = {}
         times = (ColumnType.QUARTER, ColumnType.DATE, ColumnType.BOOLEAN)
         for name, values in self.values.items():
@@ -168,7 +168,7 @@ class TableWords:
 
     @cached_property
     def rows(self) -> frozenset[str]:
-        """What the rows are called: words of the table's name and of the column that names them.
+        """The words for a row: those of the table's name and of the column that names the rows.
 
         `cars04` holds cars.
         """
@@ -180,7 +180,7 @@ class TableWords:
 
     @cached_property
     def subject(self) -> str:
-        """The column that names what a row is about; "" where none does."""
+        """The column that names what a row is about; "" if there is none."""
         count = self.table.row_count
         for column in self.table.columns:
             is_text = column.type is ColumnType.TEXT and not is_identifier(column)
@@ -189,23 +189,23 @@ class TableWords:
         return ""
 
     def repeats(self, name: str) -> bool:
-        """Whether a column holds few values, each of them often."""
+        """Return whether a column has few distinct values, each in several rows."""
         column = self.by_name[name]
         return 2 * column.distinct <= self.table.row_count - column.blanks
 
     @property
     def keys(self) -> set[str]:
-        """Columns of which each row has another value."""
+        """The columns with a different value in each row."""
         return {c.name for c in self.table.columns if c.distinct == self.table.row_count}
 
     def money(self) -> list[TableColumn]:
-        """What "cost" asks for: figures in a currency, or of a price."""
+        """Return the columns that "cost" asks for: figures in a currency, or prices."""
         figures = [column for column in self.table.columns if column.type in FIGURES]
         return [c for c in figures if is_of_money(c) or any(map(is_priced, parts_of(c.name)))]
 
 
 def readings(question: str, table: TableWords) -> list[TableReading]:
-    """The ways to take a question, those that use most of it first; at most three."""
+    """Return at most three readings of a question, those that use most of its words first."""
     words = words_of(question)
     results: dict[str, TableReading] = {}
     for pieces in islice(product(*cover(list(pieces_of(words, table, name_words(question))))), 6):
@@ -222,15 +222,16 @@ def readings(question: str, table: TableWords) -> list[TableReading]:
 
 
 def _stemmed_forms(words: Sequence[str]) -> list[tuple[str, ...]]:
-    """Words as they are; without their endings, all as English, all as German."""
+    """Return the words as they are, stemmed as English, and stemmed as German."""
     both = ((forms[0], forms[-1]) for forms in map(stems, words))
     return list(dict.fromkeys([tuple(words), *zip(*both, strict=True)])) if words else []
 
 
 def pieces_of(words: Sequence[str], table: TableWords, names: set[str]) -> Iterator[Piece]:
-    """All that words may stand for; `names` are words of names, no words of asking.
+    """Yield all that the words may stand for; `names` are words that are part of names.
 
-    A song may be called `Often`: "most often" means no such row; a lamp is `Off` as many are.
+    A song may be called `Often`, but "most often" does not mean that row; a lamp may be `Off`, a
+    value that repeats.
     """
     grammar = {word for word in words if word not in names and is_function_word(word)}
     of_tables = (_of_table(words, start, table) for start in paced(range(len(words)), weight=8))
@@ -245,7 +246,7 @@ def pieces_of(words: Sequence[str], table: TableWords, names: set[str]) -> Itera
 
 
 def _probed(words: Sequence[str], table: TableWords) -> Iterator[Piece]:
-    """Values of columns with very many, such as order numbers, by their exact words."""
+    """Yield values of columns with very many, such as order numbers, by their exact words."""
     if table.probe is None:
         return
     spans = {
@@ -276,7 +277,7 @@ def _of_table(words: Sequence[str], start: int, table: TableWords) -> Iterator[P
 
 
 def _single(start: int, word: str, table: TableWords) -> Iterator[Piece]:
-    """Columns of whose names this word is one, or that it asks for; what the rows are called."""
+    """Yield columns that one word names or asks for, and words for the rows."""
     for name in table.with_part(word):
         yield Piece(start, start + 1, "column", name, is_part=True)
     for column in table.money() if word in UNITS else ():
@@ -289,7 +290,7 @@ def _single(start: int, word: str, table: TableWords) -> Iterator[Piece]:
 
 
 def _whole(start: int, gram: Sequence[str], table: TableWords) -> Iterator[Piece]:
-    """Columns and values of which these words are all."""
+    """Yield columns and values that consist of exactly these words."""
     end = start + len(gram)
     for name in dict.fromkeys(n for way in _stemmed_forms(gram) for n in table.names.get(way, ())):
         yield Piece(start, end, "column", name)
@@ -302,9 +303,9 @@ def _whole(start: int, gram: Sequence[str], table: TableWords) -> Iterator[Piece
 
 
 def shortens(part: str, word: str) -> bool:
-    """Whether a column's word is a long one written short: `temp`, or its consonants as in `mfr`.
+    """Return whether a column's word abbreviates a long one: `temp`, or consonants as in `mfr`.
 
-    Of consonants it has the first and the last, and others of the word in their order.
+    An abbreviation by consonants has the word's first and last, and others in their order.
     """
     if len(part) < 2 or len(word) - len(part) < 2 or not part.isalpha():
         return False
@@ -349,15 +350,17 @@ _PLACES = ["value", "column", "rows", "time", "adjective", "part", "compared", "
 
 
 def may_be_added(column: TableColumn, kind: Kind, rows: int) -> bool:
-    """Whether one figure of its figures means something: not of years, numbers of rows, units."""
+    """Return whether an aggregate of a column has a meaning: not of years, row numbers, mixed
+    units.
+    """
     names = is_identifier(column) or has_years(column) or numbers_rows(column, rows)
     return not (names or is_mixed(column) or (kind is Kind.SUM and column.unit == "%"))
 
 
 def names_others(text: str, question: str, table: TableWords, free: Collection[str]) -> bool:
-    """Whether a text names values or times of a table that a question does not.
+    """Return whether a text names values or times of a table that the question does not.
 
-    Those of the `free` columns are what is asked for.
+    The `free` columns are those that are asked for.
     """
     words, in_question = words_of(text), set(words_of(question))
     pieces = (
@@ -370,7 +373,7 @@ def names_others(text: str, question: str, table: TableWords, free: Collection[s
 
 
 def unmatched(question: str, table: TableWords) -> tuple[list[str], list[int]]:
-    """The words of a question, and the places of those that carry meaning and stand for nothing."""
+    """Return the words of a question, and the positions of meaningful words without a match."""
     words = words_of(question)
     chosen = cover(list(pieces_of(words, table, name_words(question))))
     taken = {place for piece, *_ in chosen for place in range(piece.start, piece.end)}
@@ -380,7 +383,10 @@ def unmatched(question: str, table: TableWords) -> tuple[list[str], list[int]]:
 
 
 def cover(pieces: Sequence[Piece]) -> list[list[Piece]]:
-    """Of pieces that overlap the longest; those that say as much of the same words beside it."""
+    """Choose the longest of overlapping pieces.
+
+    Alternatives for the same words are kept together.
+    """
 
     def rank(piece: Piece) -> tuple[int, bool, int, int]:
         place = _PLACES.index(piece.kind) if piece.kind in _PLACES else 4
@@ -410,7 +416,7 @@ def cover(pieces: Sequence[Piece]) -> list[list[Piece]]:
 
 @dataclass
 class Matched:
-    """The words of a question, each taken for one thing."""
+    """The words of a question, each matched with one thing."""
 
     words: Sequence[str]
     pieces: Sequence[Piece]
@@ -427,7 +433,7 @@ class Matched:
         return self.table.by_name[piece.name]
 
     def free(self, *, figures: bool | None = None) -> list[Piece]:
-        """Columns that are named and not yet used."""
+        """Return pieces of named columns that are not used yet."""
         pieces = [piece for piece in self.of("column") if piece not in self.used]
         return [
             piece
@@ -436,7 +442,7 @@ class Matched:
         ]
 
     def readings(self) -> Iterator[TableReading]:
-        """The plans that the pieces make, one for each column that fits alike."""
+        """Yield the plans that the pieces form, one for each column that fits equally well."""
         filters = self.filters()
         base = list(self.used)
         for make in (self._extremes, self._counts, self._figures_of, self._cells):
@@ -451,7 +457,7 @@ class Matched:
             index
             for piece in used
             for index in range(piece.start, piece.end)
-            # What a column may have shortened may as well be another word: it stays unread.
+            # A word that a column only may abbreviate can be another word: it stays unused.
             if not piece.is_part or self.table.has_part(self.words[index])
         }
         drawn, said_so = drawing_in(self.words)
@@ -485,7 +491,7 @@ class Matched:
         return tuple(dict.fromkeys(results))
 
     def _rows(self) -> list[Piece]:
-        """What the rows are called: "the tickets"."""
+        """Return the pieces for the rows: "the tickets"."""
         pieces = [p for p in self.of("column") if p.name == self.table.subject and not p.is_part]
         return [*self.of("rows"), *pieces]
 
@@ -502,7 +508,7 @@ class Matched:
             self.use(*self.of("or", "and") if len(values) > 1 else ())
 
     def _is_beside_value(self, piece: Piece) -> bool:
-        """ "Blue eyes" of a column `eye_color`."""
+        """Return whether a column stands next to its value: "blue eyes" of a column `eye_color`."""
         return any(
             piece.name == value.name and piece.start - value.end in (0, value.start - piece.end)
             for value in self.of("value")
@@ -523,7 +529,9 @@ class Matched:
                 yield from filters
 
     def _bounds(self) -> Iterator[Filter]:
-        """ "More than 500": of the column that is named before, or that has the unit."""
+        """Yield bounds such as "more than 500", on the column named before or the one with the
+        unit.
+        """
         for piece in self.of("number"):
             around = self._before(piece, "compared") or [
                 p for p in self._after(piece, "compared") if p.name.startswith("or ")
@@ -540,7 +548,7 @@ class Matched:
                 yield Filter(column.name, _OPS[around[0].name], (number,))
 
     def _equal(self, piece: Piece, number: float) -> Iterator[Filter]:
-        """ "A warranty of 36 months"."""
+        """Yield equalities such as "a warranty of 36 months"."""
         pieces = self._before(piece, "column")
         if pieces and self.column(pieces[0]).type in FIGURES:
             self.use(piece, *pieces)
@@ -556,7 +564,7 @@ class Matched:
         return fitting[0] if len(fitting) == 1 else None
 
     def _truths(self) -> Iterator[Filter]:
-        """ "How many are refundable": a column of yes and no."""
+        """Yield conditions on a yes/no column: "how many are refundable"."""
         for piece in self.of("column"):
             if self.column(piece).type is ColumnType.BOOLEAN and piece not in self.used:
                 denied = self._before(piece, "not")
@@ -577,7 +585,7 @@ class Matched:
     # ── Shapes ───────────────────────────────────────────────────────────────────────────────
 
     def _extremes(self, filters: tuple[Filter, ...]) -> Iterator[tuple[TablePlan, bool]]:
-        """ "Which ticket is the most expensive?", "top 10 products by revenue"."""
+        """Yield extremes: "which ticket is the most expensive?", "top 10 products by revenue"."""
         ends = [p for p in self.of("adjective") if p.detail.degree == "most"]
         if not ends:
             return
@@ -591,7 +599,7 @@ class Matched:
         columns = self.measured(adjective or ends[0])
         keys = self._keys(ends[0])
         self.use(*ends, *([adjective] if adjective else []), *self.of("group"))
-        # Of two values that are compared, which one is asked for, and no name of a row.
+        # Where two values are compared, the question asks for one of them, not for a row's name.
         is_named = len(columns) == 1 and not any(len(filter_.values) > 1 for filter_ in filters)
         if keys and not (self._names_rows(keys) or adjective_sense.measures or self._is_measured()):
             order = (Order(FIRST, bool(adjective_sense.up)),)  # "the most usual genre"
@@ -614,7 +622,7 @@ class Matched:
                 )
 
     def _most_rows(self, end: Piece, filters: tuple[Filter, ...], limit: int) -> TablePlan | None:
-        """ "Which group has the most products?": rows are counted."""
+        """Return a plan that counts rows: "which group has the most products?"; or None."""
         behind = [p for p in self._rows() if p.start >= end.end and self._joins(end.end, p.start)]
         keys = self._keys(end)
         if not behind or not keys or end.detail.measures or self._names_rows(keys):
@@ -635,7 +643,7 @@ class Matched:
         return 1
 
     def measured(self, piece: Piece) -> list[TableColumn]:
-        """What an end is of: the figure that is named, else what its adjective measures."""
+        """Return the column of an extreme: the named figure, else what its adjective measures."""
         pieces = [p for p in self.free() if self.column(p).type is not ColumnType.TEXT]
         if pieces:
             whole = [p for p in pieces if not p.is_part] or pieces
@@ -653,7 +661,7 @@ class Matched:
         return any(column.type is not ColumnType.TEXT for column in columns)
 
     def _keys(self, end: Piece) -> tuple[Key, ...]:
-        """The texts that are named and not compared: what is ranked."""
+        """Return named text columns that are not compared: what is ranked."""
         pieces = [p for p in self.free(figures=False) if self.column(p).type is ColumnType.TEXT]
         self.use(*pieces[:1])
         return tuple(Key(p.name) for p in pieces[:1])
@@ -664,7 +672,7 @@ class Matched:
         )
 
     def _counts(self, filters: tuple[Filter, ...]) -> Iterator[tuple[TablePlan, bool]]:
-        """ "How many tickets …": rows; a figure that is counted already is no count of rows."""
+        """Yield counts of rows, "how many tickets …"; a column of counts is not counted again."""
         cues = self.of("count")
         if not cues:
             return
@@ -690,7 +698,7 @@ class Matched:
     def _count_of(
         self, cue: Piece, filters: tuple[Filter, ...], keys: tuple[Key, ...]
     ) -> tuple[TablePlan, bool]:
-        """Of the things that a column names, or of rows."""
+        """Return a count of the things that a column names, or of rows."""
         start = max(piece.end for piece in (cue, *self.of("distinct")))
         noun = [p for p in self.free(figures=False) if self._joins(start, p.start)]
         self.use(*noun)
@@ -698,7 +706,7 @@ class Matched:
         if noun and not self._names_rows([Key(noun[0].name)]):
             name = noun[0].name
         elif not distinct or not name:
-            if name and self.table.by_name[name].blanks:  # a row without a team is no team
+            if name and self.table.by_name[name].blanks:  # a row without a team does not count
                 filters = (*filters, Filter(name, Op.FILLED))
             is_of_rows = bool(noun or self._rows())
             return TablePlan("", filters, keys, (Measure(Kind.COUNT),)), is_of_rows and not keys
@@ -707,14 +715,14 @@ class Matched:
         return TablePlan("", filters, keys, (measure,)), bool(distinct) and not keys
 
     def _subject_behind(self, start: int) -> str:
-        """The column that names the rows, where it is what is counted."""
+        """Return the column that names the rows, if that is counted; else ""."""
         subject = self.table.subject
         things = (p for p in self.of("column", "rows") if self._joins(start, p.start))
         is_named = any(subject in self.table.with_part(self.words[p.start]) for p in things)
         return subject if is_named else ""
 
     def _figures_of(self, filters: tuple[Filter, ...]) -> Iterator[tuple[TablePlan, bool]]:
-        """ "The total price of …", "revenue by region"."""
+        """Yield aggregates: "the total price of …", "revenue by region"."""
         pieces = self.of(*KINDS)
         keys = self.groups()
         if not pieces and not keys:
@@ -733,7 +741,7 @@ class Matched:
             yield plan, bool(kind) and not keys and is_sound
 
     def groups(self) -> tuple[Key, ...]:
-        """What stands behind "by" or "per"."""
+        """Return the keys after "by" or "per"."""
         keys_named: list[Key] = []
         for cue in self.of("group"):
             for piece in self.of("column", "part"):
@@ -757,7 +765,7 @@ class Matched:
         )
 
     def _part(self, piece: Piece) -> list[Key]:
-        """ "Per month": of the one column of dates, with the year where there are several."""
+        """Return "per month" for the only date column, with the year where there are several."""
         dates = [c for c in self.table.table.columns if c.type is ColumnType.DATE]
         if len(dates) != 1:
             return []
@@ -766,7 +774,7 @@ class Matched:
         return [*([Key(column.name, Part.YEAR)] if is_more else []), Key(column.name, part)]
 
     def _cells(self, filters: tuple[Filter, ...]) -> Iterator[tuple[TablePlan, bool]]:
-        """The cells of rows that are named."""
+        """Yield the cells of the named rows."""
         if not filters:
             return
         compared = {filter_.column for filter_ in filters}
@@ -781,7 +789,7 @@ class Matched:
         yield self._looked_up(filters, columns), self._is_of_row(filters)
 
     def _is_of_row(self, filters: Sequence[Filter]) -> bool:
-        """Whether rows are named, whose cells are asked for and no sum of them."""
+        """Return whether single rows are named, whose cells are asked for and not a sum."""
         keys = self.table.keys | {self.table.subject}
         return any(filter_.column in keys and filter_.op is Op.IS for filter_ in filters)
 

@@ -1,8 +1,4 @@
-"""What a question asks of a table, as data: what code turns into SQL, and people can read.
-
-Plan: each distinct text is read in every way that it allows; the type that reads almost all of
-them wins. What one cell leaves open (1,234 or 3/4/2025) the other cells of its column decide.
-"""
+"""Plans: a question over a table as data, which code turns into SQL and into words."""
 
 import re
 from calendar import month_name
@@ -30,8 +26,8 @@ from rag.language.grids import is_blank, is_formula
 from rag.language.words import all_words, phrases
 from rag.records import ColumnType, Table, TableColumn
 
-ROW, TOTAL = "row", "is_total"  # what a file of rows holds beside its columns
-ENOUGH = 0.85  # of the filled cells must read as a type
+ROW, TOTAL = "row", "is_total"  # columns that each file of rows has besides its own
+ENOUGH = 0.85  # of the filled cells that must parse as a type
 CURRENCY = "€$£¥₹"
 ORDINAL = re.compile(rf"^(?:{phrases('ordinal_endings')})$", re.IGNORECASE)
 DURATION = re.compile(r"\+?(?:(\d{1,3}):)?(\d{1,3}):(\d{2}(?:[.,]\d+)?)")
@@ -50,7 +46,7 @@ CellValue = float | int | bool | date | datetime | None
 
 @dataclass(frozen=True, slots=True)
 class ColumnReading:
-    """How the texts of one column are to be read."""
+    """How to parse the texts of a column."""
 
     type: ColumnType
     read: Callable[[str], CellValue]
@@ -61,10 +57,10 @@ class ColumnReading:
 def reading_of(
     texts: Sequence[str], header: str = "", decimal: str = "", *, is_typed: bool = False
 ) -> ColumnReading:
-    """The way to read a column, from distinct texts of it.
+    """Choose how to parse a column, from its distinct texts.
 
-    `decimal` is the decimal sign of its table where that is known; `is_typed`: its figures are the
-    file's own and written in no convention.
+    `decimal` is the decimal sign of its table where that is known. With `is_typed` its figures are
+    typed values of the file, which need no interpretation.
     """
     filled = [t for t in map(str.strip, texts) if not is_blank(t) and not is_formula(t)]
     plain = ColumnReading(ColumnType.TEXT, lambda text: None)
@@ -141,7 +137,7 @@ def _dates(filled: Sequence[str]) -> ColumnReading:
 
 
 def _numbers(filled: Sequence[str], header: str, decimal: str, is_typed: bool) -> ColumnReading:
-    """Figures of one unit; what 1.234 is the column decides, or its table."""
+    """Parse figures of one unit; the column, or its table, decides what 1.234 is."""
     looked = filled[:5000]
     decimal = "." if is_typed else decimal_sign(looked) or decimal or _decimal_of_money(looked)
     blanks = grouped_by_blanks(looked)
@@ -154,7 +150,7 @@ def _numbers(filled: Sequence[str], header: str, decimal: str, is_typed: bool) -
     units = [_unit_of(text, decimal, blanks) for text in looked]
     named = {sign_of(unit) for unit in units if unit}
     if len(named) > 1:
-        return unread  # kg beside m: no sum means anything
+        return unread  # kg and m: a sum has no meaning
     unit = max(units, key=len)
     if len(unit) == 1 and unit.isalpha() and "" in units:  # 12, 14A, 16: house numbers
         return unread
@@ -162,7 +158,7 @@ def _numbers(filled: Sequence[str], header: str, decimal: str, is_typed: bool) -
 
 
 def _decimal_of_money(filled: Sequence[str]) -> str:
-    """Money has no three decimals."""
+    """Amounts of money do not have three decimals."""
     is_money = all(map(MONEY.search, filled))
     return "," if is_money and any("." in text for text in filled) else ""
 
@@ -173,7 +169,7 @@ def _unit_of(text: str, decimal: str, blanks: bool) -> str:
 
 
 def unit_in_header(header: str) -> str:
-    """The unit that a column's name gives: "Weight (kg)", "Revenue in EUR", "Price €"."""
+    """Return the unit in a column's name: "Weight (kg)", "Revenue in EUR", "Price €"."""
     match = re.search(r"[(\[]\s*([^)\]\d]{1,8}?)\s*[)\]]\s*$", header) or re.search(
         r"\b(?:in|\|)\s+(EUR|USD|GBP|CHF|JPY|kg|g|km|m|cm|mm|€|\$|£|%)\s*$|"
         r"[ _](EUR|USD|GBP|CHF|JPY|kg|km)$",
@@ -189,22 +185,22 @@ def unit_in_header(header: str) -> str:
 
 
 def read_number(text: str, *, comma_is_decimal: bool = False) -> float | int | None:
-    """A figure with sign, currency, unit, scale or ordinal; None where there is more than that."""
+    """Parse a figure with sign, currency, unit, scale or ordinal; None where there is more text."""
     figure = parse_figure(text, decimal="," if comma_is_decimal else ".")
     return None if figure is None else figure.number
 
 
 def truth_of(value: object) -> bool | None:
-    """Whether a value says yes or no; None where it says something else."""
+    """Return whether a value says yes or no; None where it says something else."""
     word = str(value).strip().casefold()
     if value is True or word in YES:
         return True
     return False if value is False or word in NO else None
 
 
-ROWS = "#"  # stands for the rows themselves: counted, or in the order of the file
+ROWS = "#"  # stands for the rows: their count, or their order in the file
 MOST_ROWS = 1_000
-MOST_SAID = 6  # values of a condition in words
+MOST_SAID = 6  # values of a condition that are written out
 MONTHS = {str(number): month_name[number] for number in range(1, 13)}
 Scalar = str | float | int | bool
 
@@ -225,7 +221,7 @@ class Op(StrEnum):
 
 
 class Part(StrEnum):
-    """What of a date or quarter is meant."""
+    """A part of a date or quarter."""
 
     WHOLE = ""
     YEAR = "year"
@@ -235,7 +231,7 @@ class Part(StrEnum):
 
 
 class Kind(StrEnum):
-    """Ways to make one figure of many."""
+    """The aggregates."""
 
     COUNT = "count"
     DISTINCT = "distinct"
@@ -245,15 +241,15 @@ class Kind(StrEnum):
     MIN = "min"
     MAX = "max"
     SPREAD = "spread"  # the largest less the smallest
-    SHARE = "share"  # of the sum over all groups, in percent
-    CHANGE = "change"  # of the sum, against the group before, in percent
+    SHARE = "share"  # a group's part of the sum over all groups, in percent
+    CHANGE = "change"  # of the sum against the previous group, in percent
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
     """A condition on a column, or on "measure 1" of the groups.
 
-    With `other`, against that column of the same row.
+    With `other` it compares with that column of the same row.
     """
 
     column: str
@@ -265,7 +261,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A column by which rows are put together."""
+    """A column by which rows are grouped."""
 
     column: str
     part: Part = Part.WHOLE
@@ -273,18 +269,18 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A figure; of `#` only the count."""
+    """An aggregate of a column; of `#` only the count."""
 
     kind: Kind
     column: str = ROWS
 
 
-MEASURED = "measure "  # and a number: stands for a figure where a column could stand
+MEASURED = "measure "  # followed by a number: refers to a measure in place of a column
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """By a column, by `#` (as in the file), or by a measure ("measure 1")."""
+    """An order by a column, by `#` (as in the file), or by a measure ("measure 1")."""
 
     by: str
     descending: bool = False
@@ -292,7 +288,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The rows that come so many after (or before) those which meet a condition."""
+    """The rows a number of rows after (or before) those that meet conditions."""
 
     of: tuple[Filter, ...]
     rows: int = 1  # negative: before
@@ -300,7 +296,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """One question to one table."""
+    """A query of one table."""
 
     table: str = ""
     filters: tuple[Filter, ...] = ()
@@ -308,11 +304,11 @@ class TablePlan:
     measures: tuple[Measure, ...] = ()
     order: tuple[Order, ...] = ()
     limit: int | None = None
-    columns: tuple[str, ...] = ()  # of the rows themselves, where nothing is measured
-    outer: Kind | None = None  # one figure of the groups' figures
+    columns: tuple[str, ...] = ()  # the columns to show where nothing is aggregated
+    outer: Kind | None = None  # an aggregate of the groups' figures
     step: Step | None = None
-    each: tuple[Key, ...] = ()  # the limit holds for each of these
-    among: "TablePlan | None" = None  # only what this one gives
+    each: tuple[Key, ...] = ()  # the limit applies to each value of these keys
+    among: "TablePlan | None" = None  # restricts the rows to this plan's result
     chart: str = ""  # "", "auto", "bar", "line", "share", "none": how it is drawn
 
     def as_dict(self) -> dict[str, Any]:
@@ -320,29 +316,29 @@ class TablePlan:
 
     @property
     def compared(self) -> frozenset[str]:
-        """The columns whose values are compared, put in order or added up."""
+        """The columns whose values are compared, ordered or aggregated."""
         named = {filter_.column for filter_ in self.filters if filter_.op not in (Op.IS, Op.NOT)}
         return frozenset(named | {m.column for m in self.measures} | {o.by for o in self.order})
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A table with a plan that a question may mean."""
+    """A table and a plan that a question may mean."""
 
     table: Table
     plan: TablePlan
     unused: tuple[str, ...] = ()  # words of the question that the plan does not use
-    is_sure: bool = False  # it may be claimed
+    is_sure: bool = False  # it may be answered without asking back
     used: int = 0  # words of columns, values, rows, times and figures
 
     @property
     def is_cell(self) -> bool:
-        """Whether it only looks cells up, as texts give them too."""
+        """Whether it only looks up cells, which passages contain as well."""
         return not (self.plan.measures or self.plan.order or self.plan.group)
 
 
 def plan_from(values: Mapping[str, Any]) -> TablePlan:
-    """A plan from JSON. Raises UserError that names what is wrong, or too much."""
+    """Read a plan from JSON. Raises UserError with what is wrong or too much."""
     refuse_vast(values)
     try:
         return _READER().validate_python(_plain(values))
@@ -374,7 +370,7 @@ def _plain(node: Any, name: str = "") -> Any:
 
 
 def checked(plan: TablePlan, table: Table) -> TablePlan:
-    """The plan, if the table can answer it. Raises UserError that names what it cannot."""
+    """Return the plan if the table can answer it. Raises UserError with what it cannot answer."""
     for name in columns_of_plan(plan):
         _check_name(name, plan, table)
     for condition in conditions(plan):
@@ -398,15 +394,15 @@ def _check_name(name: str, plan: TablePlan, table: Table) -> None:
 
 
 def conditions(plan: TablePlan) -> list[Filter]:
-    """All, those that say which row others stand beside as well."""
+    """Return all filters, including those of the step."""
     return [*plan.filters, *(plan.step.of if plan.step else ())]
 
 
-UNCOMPARED = (Op.BLANK, Op.FILLED)  # with any value
+UNCOMPARED = (Op.BLANK, Op.FILLED)  # operators without a value
 
 
 def _check_values(filter_: Filter, table: Table) -> None:
-    """That there is something to compare with, of the column's kind."""
+    """Check that a filter has values, of the column's type."""
     is_figure = filter_.column.startswith(MEASURED)
     if (is_figure or filter_.other) and filter_.op in (Op.HAS, Op.LACKS, *UNCOMPARED):
         raise UserError(
@@ -451,12 +447,12 @@ def _check_measure(measure: Measure, table: Table) -> None:
 
 
 def measure_places(count: int) -> list[str]:
-    """What stands for so many figures where a column could stand."""
+    """Return the names that refer to so many measures in place of a column."""
     return [f"{MEASURED}{number}" for number in range(1, count + 1)]
 
 
 def columns_of_plan(plan: TablePlan) -> list[str]:
-    """Everything that it speaks of."""
+    """Return every column that the plan names."""
     filters = conditions(plan)
     return [
         *(filter_.column for filter_ in filters),
@@ -469,7 +465,7 @@ def columns_of_plan(plan: TablePlan) -> list[str]:
 
 
 def column_of(table: Table, name: str) -> TableColumn:
-    """Raises UserError with the names that there are."""
+    """Return a column by name. Raises UserError with the existing names."""
     for column in table.columns:
         if column.name == name:
             return column
@@ -481,7 +477,7 @@ def column_of(table: Table, name: str) -> TableColumn:
 
 
 def of_group(plan: TablePlan, row: Sequence[Scalar | None]) -> TablePlan:
-    """The plan for the rows of one group of its result."""
+    """Return the plan for the rows of one group of its result."""
     key_filters = tuple(
         Filter(
             key.column,
@@ -501,7 +497,7 @@ def of_group(plan: TablePlan, row: Sequence[Scalar | None]) -> TablePlan:
 
 
 def in_words(plan: TablePlan) -> str:
-    """The plan in one line: "add up Revenue by Product with Quarter Q3, highest 10"."""
+    """Describe the plan in one line: "add up Revenue by Product with Quarter Q3, highest 10"."""
     parts = [_subject_words(plan)]
     if plan.filters:
         parts[0] += f" with {' and '.join(filter_words(filter_, plan) for filter_ in plan.filters)}"
@@ -518,7 +514,7 @@ def in_words(plan: TablePlan) -> str:
 
 
 def is_extreme(plan: TablePlan) -> bool:
-    """Rows at an end: their name, and what they are ordered by."""
+    """Return whether the plan shows the first rows by an order, with their names."""
     by = plan.order[0].by if plan.order else ""
     return bool(plan.limit and not plan.measures and by in plan.columns and plan.columns[1:])
 
@@ -541,12 +537,12 @@ def _side(order: Order) -> str:
 
 
 def column_words(name: str) -> str:
-    """A column's name as it is read: `price_eur` is two words."""
+    """Return a column's name as words: `price_eur` is two."""
     return name.replace("_", " ")
 
 
 def filter_words(filter_: Filter, plan: TablePlan | None = None) -> str:
-    """A condition; of a measure only with its plan."""
+    """Describe a condition; one on a measure needs its plan."""
     name = key_words(Key(filter_.column, filter_.part))
     if plan is not None and name.startswith(MEASURED):
         name = measure_words(plan.measures[int(name.removeprefix(MEASURED)) - 1])
@@ -561,7 +557,7 @@ def filter_words(filter_: Filter, plan: TablePlan | None = None) -> str:
 
 
 def part_words(value: Scalar, part: Part) -> str:
-    """A value as what of a date it is: "Q3", "May"."""
+    """Write a value as its part of a date: "Q3", "May"."""
     if part is Part.QUARTER:
         return f"Q{value}"
     if part is Part.MONTH and str(value) in MONTHS:
@@ -570,21 +566,21 @@ def part_words(value: Scalar, part: Part) -> str:
 
 
 def value_words(value: Scalar) -> str:
-    """A value without needless digits."""
+    """Write a value without needless digits."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def key_words(key: Key) -> str:
-    """What rows are put together by."""
+    """Describe a group key."""
     is_same = key.part.casefold() == key.column.casefold()
     name = column_words(key.column)
     return f"{key.part} of {name}" if key.part and not is_same else name
 
 
 def measure_words(measure: Measure) -> str:
-    """What is made of a column."""
+    """Describe a measure."""
     name = column_words(measure.column)
     if measure.column == ROWS:
         return "share of rows" if measure.kind is Kind.SHARE else "count of rows"
@@ -602,7 +598,7 @@ _CALLED = {
 
 
 def measure_names(measures: Sequence[Measure]) -> list[str]:
-    """What the figures' columns are called."""
+    """Return the names of the result's figure columns."""
     return [
         ("Share (%)" if measure.kind is Kind.SHARE else "Rows")
         if measure.column == ROWS
@@ -637,16 +633,16 @@ MOST = {
     "each": 8,
     "of": 20,
 }  # fmt: skip
-MOST_IN_ALL = 3_000  # entries of a plan, whatever they are
+MOST_IN_ALL = 3_000  # entries of a plan in total
 MOST_KEYS = 50  # of one object
-DEEPEST = 12  # objects and lists in each other: a plan among three others
+DEEPEST = 12  # nesting of objects and lists: a plan within three others
 LONGEST_TEXT = 2_000  # of one value or name
-MOST_COLUMNS = 400  # of a grid whose rows are asked: in wider ones DuckDB finds none in its memory
-LONGEST_QUESTION = 1_000  # characters: longer ones tell, and ask no table
+MOST_COLUMNS = 400  # of a queried grid: wider ones exceed DuckDB's memory limit
+LONGEST_QUESTION = 1_000  # characters: longer texts are not questions to a table
 
 
 def refuse_long(question: str) -> None:
-    """Raises TooLarge with both numbers."""
+    """Raise TooLarge with the question's length and the limit."""
     if len(question) > LONGEST_QUESTION:
         raise TooLarge(
             f"The question has {len(question):,} characters; a table is asked in at most "
@@ -655,7 +651,7 @@ def refuse_long(question: str) -> None:
 
 
 def refuse_vast(plan: Mapping[str, Any]) -> None:
-    """Raises TooLarge that names what is too much, how much came and how much may."""
+    """Raise TooLarge with what exceeds which limit."""
     seen, waiting = 0, [("plan", plan, 1)]
     while waiting:
         name, value, depth = waiting.pop()

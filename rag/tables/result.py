@@ -1,4 +1,4 @@
-"""What a plan gave: rows as people read them, as Markdown, CSV and XLSX, and what they rest on."""
+"""Results of plans: their rows, as Markdown, CSV and XLSX and in sentences, and their origin."""
 
 import csv
 import hashlib
@@ -34,11 +34,11 @@ from rag.tables.plan import (
 )
 from rag.tables.vocabulary import is_identifier, normalised
 
-PLAIN = re.compile(r"-?\d+(?:\.\d+)?")  # a figure whose unit is its column's
+PLAIN = re.compile(r"-?\d+(?:\.\d+)?")  # a figure that has its column's unit
 ROWS_IN_TEXT = 20
 CURRENCIES = frozenset("€$£¥₹")  # written before the figure
 MODEL_SQL = "a query written by the model"
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets would run
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would evaluate
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class ResultColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableResult:
-    """A snapshot: it can be opened when the table has changed or is gone."""
+    """A snapshot of a result; it can be shown when its table has changed or is deleted."""
 
     table_id: str
     table_name: str
@@ -67,24 +67,24 @@ class TableResult:
     columns: tuple[ResultColumn, ...]
     rows: tuple[tuple[Any, ...], ...]
     has_more: bool
-    used: tuple[int, ...]  # row numbers in the document, the first thousand
+    used: tuple[int, ...]  # row numbers in the document, at most the first thousand
     question: str = ""
     chart: str = ""
-    notes: tuple[str, ...] = ()  # what had to be assumed
+    notes: tuple[str, ...] = ()  # assumptions that were made
 
     @property
     def is_figure(self) -> bool:
-        """One figure alone."""
+        """Whether the result is a single figure."""
         return len(self.rows) == 1 and len(self.columns) == 1
 
     @property
     def is_sql(self) -> bool:
-        """Whether a model wrote the query: the plan says no more than its table."""
+        """Whether a model wrote the query; the plan then only names the table."""
         return self.words == MODEL_SQL
 
     @property
     def id(self) -> str:
-        """The same plan over the same content is the same source."""
+        """A hash: the same query over the same content is the same source."""
         content = json.dumps([self.table_id, self.sql, self.chart], ensure_ascii=False)
         return "table:" + hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:32]
 
@@ -92,13 +92,13 @@ class TableResult:
         return asdict(self)
 
     def cells(self, row: Sequence[Any]) -> list[str]:
-        """The cells of a row as people read them."""
+        """Format the cells of a row for people."""
         return [
             display_value(value, column) for value, column in zip(row, self.columns, strict=True)
         ]
 
     def as_source(self) -> Source:
-        """What the session's register keeps; its number is given there."""
+        """Make a source for the session's register, which gives it its number."""
         text = markdown(self, len(self.rows))
         return Source(
             number=0,
@@ -115,7 +115,7 @@ class TableResult:
 
 
 def result_from(stored: Mapping[str, Any]) -> TableResult:
-    """A stored result."""
+    """Read a stored result."""
     return TableResult(
         **{
             **stored,
@@ -128,7 +128,7 @@ def result_from(stored: Mapping[str, Any]) -> TableResult:
 
 
 def result_columns(plan: TablePlan, table: Table, names: Sequence[str]) -> tuple[ResultColumn, ...]:
-    """How the columns of a query are to be shown."""
+    """Return how the columns of a plan's result are shown."""
     if not plan.measures:
         return tuple(_result_column(table, name) for name in names)
     if plan.outer is not None:
@@ -145,7 +145,7 @@ def result_columns(plan: TablePlan, table: Table, names: Sequence[str]) -> tuple
 
 
 def of_one_row(result: TableResult, plan: TablePlan) -> TableResult:
-    """In the words of its columns where only one row was used: nothing was added up."""
+    """Describe a sum of one row by its column: nothing was added up."""
     if len(result.used) != 1 or plan.outer is not None:
         return result
     added = [measure for measure in plan.measures if measure.kind is Kind.SUM]
@@ -163,7 +163,7 @@ NUMERIC = {"DOUBLE", "FLOAT", "BIGINT", "INTEGER", "HUGEINT", "DECIMAL", "NUMBER
 
 
 def sql_columns(names: Sequence[str], kinds: Sequence[str]) -> tuple[ResultColumn, ...]:
-    """How the columns of a model's query are shown, by the types that DuckDB gives them."""
+    """Return how the columns of a model's query are shown, from DuckDB's types."""
     return tuple(
         ResultColumn(name, kind.split("(")[0] in NUMERIC, decimals=2)
         for name, kind in zip(names, kinds, strict=True)
@@ -199,7 +199,7 @@ def _column_of_figures(table: Table, kind: Kind, column: str, name: str) -> Resu
 
 
 def display_value(value: Any, column: ResultColumn) -> str:
-    """A value with thousands, unit and as many decimals as its column has."""
+    """Format a value with thousands separators, unit and its column's decimals."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -216,7 +216,7 @@ def display_value(value: Any, column: ResultColumn) -> str:
 
 
 def with_unit(text: str, unit: str) -> str:
-    """Currencies go in front, everything else behind."""
+    """Add a unit: currencies in front, all others behind."""
     if not unit:
         return text
     if unit in CURRENCIES:
@@ -232,7 +232,7 @@ def _clock(seconds: float) -> str:
 
 
 def markdown(result: TableResult, limit: int = ROWS_IN_TEXT) -> str:
-    """A pipe table; figures to the right."""
+    """Write a pipe table, with figures aligned to the right."""
     head = "| " + " | ".join(cell_text(column.name) for column in result.columns) + " |"
     rule = "|" + "|".join(" ---: " if c.is_figure else " --- " for c in result.columns) + "|"
     body = (
@@ -242,17 +242,17 @@ def markdown(result: TableResult, limit: int = ROWS_IN_TEXT) -> str:
 
 
 def cell_text(text: str) -> str:
-    """One line that neither ends its cell nor looks like a citation."""
+    """Write text on one line, so that it neither ends its cell nor looks like a citation."""
     return unmarked(" ".join(text.split())).replace("|", "\\|")
 
 
 def unmarked(text: str) -> str:
-    """Without what would look like a citation."""
+    """Escape what would look like a citation."""
     return text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
 
 
 def as_csv(result: TableResult) -> str:
-    """For spreadsheets: plain figures, and no cell that one would run as a formula."""
+    """Write a CSV file for spreadsheets: plain figures, and no cell that is run as a formula."""
     written = io.StringIO()
     writer = csv.writer(written)
     writer.writerow([_harmless(column.name) for column in result.columns])
@@ -267,7 +267,7 @@ def _harmless(value: Any) -> Any:
 
 
 def as_xlsx(result: TableResult) -> bytes:
-    """A workbook of one sheet, its texts as texts."""
+    """Write a workbook of one sheet, with texts as texts."""
     import xlsxwriter
 
     buffer = io.BytesIO()
@@ -302,8 +302,10 @@ KINDS = (Kind.SUM, Kind.AVERAGE, Kind.MEDIAN, Kind.MAX, Kind.MIN, Kind.DISTINCT)
 
 
 def describe_result(result: TableResult, marker: str, talk: str = "") -> str:
-    """The result in Markdown, with its number; in the language of the talk where its own does not
-    tell."""
+    """Describe the result in Markdown with its citation.
+
+    The language is that of the question, or of the conversation where the question does not tell.
+    """
     words, plan = unmarked(result.words), plan_from(result.plan)
     code = language_of(result.question, talk).code
     forms = _FORMS.get(code, _FORMS["en"])
@@ -323,7 +325,7 @@ def describe_result(result: TableResult, marker: str, talk: str = "") -> str:
 
 
 def offer_words(plan: TablePlan, table: str, code: str) -> str:
-    """What a plan gives, in plain words of a language, as on the button that chooses it."""
+    """Describe a plan in a language, for the button that chooses it."""
     forms = _OFFERED.get(code, _OFFERED["en"])
     text = _offered_subject(plan, table, forms)
     if plan.group:
@@ -366,7 +368,7 @@ def _joined(names: Sequence[str], forms: Mapping[str, str]) -> str:
 
 
 def _truth(filter_: Filter) -> bool | None:
-    """Whether a condition wants yes or no; None where it wants something else."""
+    """Return whether a condition asks for yes or no; None where it asks for something else."""
     truths = {truth_of(value) for value in filter_.values}
     truth = truths.pop() if len(truths) == 1 else None
     is_plain = truth is not None and filter_.op in (Op.IS, Op.NOT)
@@ -378,7 +380,10 @@ def _is_denied(filter_: Filter) -> bool:
 
 
 def _offered_condition(filter_: Filter, signs: Mapping[str, str], forms: Mapping[str, str]) -> str:
-    """ "Fee above 2", "Depot Mole or Rime"; of a column of yes and no only its name."""
+    """Describe a condition: "Fee above 2", "Depot Mole or Rime".
+
+    A yes/no column by its name only.
+    """
     if _truth(filter_) is not None:
         return filter_.column
     values = [part_words(value, filter_.part) for value in filter_.values[:6]]
@@ -388,7 +393,7 @@ def _offered_condition(filter_: Filter, signs: Mapping[str, str], forms: Mapping
 
 
 def _offered_end(plan: TablePlan, forms: Mapping[str, str]) -> str:
-    """What comes first, and how many."""
+    """Describe the order and the limit."""
     if is_extreme(plan) or not plan.order:
         return ""
     text = forms["falling" if plan.order[0].descending else "rising"]
@@ -400,7 +405,7 @@ def _begun(text: str) -> str:
 
 
 class ResultPhrases:
-    """One result in one language."""
+    """Sentences about one result in one language."""
 
     def __init__(
         self, result: TableResult, plan: TablePlan, code: str, forms: Mapping[str, str]
@@ -409,7 +414,7 @@ class ResultPhrases:
         self.ops = _OPS.get(code, _OPS["en"])
 
     def sentence(self) -> str:
-        """Nothing where the plan says more than a sentence does."""
+        """Return the result as a sentence; "" where the plan is too complex for one."""
         plan = self.plan
         is_more = (plan.among, plan.step, plan.outer, plan.each, plan.group[1:])
         if any(is_more) or any(filter_.column.startswith(MEASURED) for filter_ in plan.filters):
@@ -444,7 +449,7 @@ class ResultPhrases:
         return " ".join(filter(None, (name, self.ops[str(filter_.op)], " / ".join(values))))
 
     def _end(self) -> str:
-        """One row at an end of an order."""
+        """Describe the first row of an order."""
         result, by = self.result, self.plan.order[0]
         if len(result.rows) != 1 or self.plan.limit != 1 or by.by == ROWS:
             return ""
@@ -455,7 +460,7 @@ class ResultPhrases:
         column = self.plan.measures[0].column if self.plan.measures else by.by
         match = _SUPERLATIVE.search(result.question)
         if match and _is_of_column(result.question[match.end() :], column):
-            match = None  # "the longest warranty" is had, no row is it
+            match = None  # "the longest warranty": the row has it, but is none
         if (match and not _PLAIN.search(match[0].split()[0])) or _is_adjective(match):
             word = match[0] if match else ""
             word = _DECLINED.sub("sten", word)  # "am teuersten"
@@ -467,7 +472,7 @@ class ResultPhrases:
         return self._say("side", row=row, side=self.forms[side], column=name, value=value)
 
     def _figure(self) -> str:
-        """One figure; rows that are counted."""
+        """Describe a single figure or a count of rows."""
         if not self.result.is_figure:
             return ""
         measure = self.plan.measures[0]
@@ -484,7 +489,7 @@ class ResultPhrases:
         return self._say("figure", kind=kind, column=_column_in_words(measure.column), value=value)
 
     def _cells(self) -> str:
-        """One cell of a row that is named; rows of a condition."""
+        """Describe one cell of a named row, or how many rows meet a condition."""
         result, plan = self.result, self.plan
         if not result.is_figure:
             rows = self.forms["row" if len(result.rows) == 1 else "rows"]
@@ -495,18 +500,18 @@ class ResultPhrases:
 
 
 def _is_of_words(values: Sequence[Scalar]) -> bool:
-    """Values that say alone what they are of: "speakers", not "yes" or "4"."""
+    """Return whether values are clear without their column: "speakers", not "yes" or "4"."""
     return all(isinstance(value, str) and len(value) > 3 for value in values)
 
 
 def _is_of_column(text: str, column: str) -> bool:
-    """Whether the next word is one of a column's name."""
+    """Return whether the next word is one of the column's name."""
     following = normalised(text).split()[:1]
     return bool(following) and following[0] in normalised(_column_in_words(column)).split()
 
 
 def _is_adjective(match: re.Match[str] | None) -> bool:
-    """ "Most expensive", not "most points": what follows "most" is no column."""
+    """Return whether "most" is followed by an adjective ("most expensive"), not a column."""
     words = normalised(match[0]).split() if match else []
     return len(words) == 2 and words[1] in _ADJECTIVES
 
@@ -519,7 +524,7 @@ _ADJECTIVES = {
 
 
 def _column_in_words(name: str) -> str:
-    """A column's name in a sentence: "price_eur" is a price, whose figure has its currency."""
+    """Write a column's name in a sentence: "price_eur" is a price; its figure has the currency."""
     words = re.sub(r"[_.]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)).split()
     without_currency = [word for word in words if word.casefold() not in _CURRENCIES] or words
     return unmarked(" ".join(without_currency))

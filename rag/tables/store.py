@@ -1,4 +1,4 @@
-"""Tables where they are kept: what is known of them in the database, their rows as Parquet."""
+"""The storage of tables: their profiles in the database, their rows as Parquet files."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from rag.tables.typed_tables import TypedTable
 
 ENDING = ".parquet"
-MAGIC = b"PAR1"  # the end of each such file
-AT_WORK = timedelta(hours=1)  # a file without a table may be one that is being ingested
-LONGEST_UNDESCRIBED = 400  # rows: what a longer table holds, none of its rows tells
+MAGIC = b"PAR1"  # the last bytes of each Parquet file
+INGESTION_TIME = timedelta(hours=1)  # younger files without a table may belong to a running ingest
+LONGEST_UNDESCRIBED = 400  # rows; longer tables get a section that describes their columns
 
 
 class TableFiles:
-    """Parquet files in a folder or at any URL that fsspec knows; remote ones are kept here too."""
+    """The files of the tables' rows, in a folder or at a URL; remote files are cached."""
 
     def __init__(self, url: str, cache: Path) -> None:
-        """Raises SetupError for a URL that nothing installed can open."""
+        """Raises SetupError for a URL that no installed package can open."""
         self._blobs = open_blobs(url)
         if isinstance(self._blobs, RemoteBlobs):
             self._blobs.check()
         self._cache = FolderBlobs(cache)
 
     def write(self, table_id: str, table: "TypedTable") -> None:
-        """Whole or not at all."""
+        """Write a table's file completely or not at all."""
         name = f"{table_id}{ENDING}"
         if self._blobs.size(name) is not None:
             return
@@ -49,20 +49,20 @@ class TableFiles:
                 self._blobs.write(name, blocks(file))
 
     def path(self, table_id: str) -> str:
-        """Of a file that DuckDB can read. Raises NotFound."""
+        """Return the path of a table's file for DuckDB. Raises NotFound."""
         path = local_path(self._blobs, f"{table_id}{ENDING}", self._cache.folder)
         if path is None:
             raise NotFound("The table's rows are gone: ingest its document again.")
         return str(path)
 
     def lacking(self, table_ids: Iterable[str]) -> set[str]:
-        """Of these, the ones whose file is not there, or not whole."""
+        """Return those of the tables whose file is missing or incomplete."""
         wanted = set(table_ids)
         sizes = self._blobs.sizes() if wanted else {}
         return {table_id for table_id in wanted if not self._is_whole(table_id, sizes)}
 
     def _is_whole(self, table_id: str, sizes: Mapping[str, int]) -> bool:
-        """Whether it is there; of a file of this machine, also whether it ends as it should."""
+        """Return whether a file exists and, on this machine, ends as a complete file does."""
         name = f"{table_id}{ENDING}"
         size = sizes.get(name, 0)
         if not isinstance(self._blobs, FolderBlobs):
@@ -74,14 +74,14 @@ class TableFiles:
             return file.read() == MAGIC
 
     def remove(self, table_ids: Iterable[str]) -> None:
-        """Those that exist."""
+        """Delete the tables' files that exist."""
         names = [f"{table_id}{ENDING}" for table_id in table_ids]
         for place in (self._blobs, self._cache):
             place.remove(names)
 
     def forgotten(self, table_ids: set[str]) -> list[str]:
-        """Ids of files that no table names, written long enough ago to be nobody's work."""
-        before = datetime.now(UTC) - AT_WORK
+        """Return the ids of files without a table, too old to belong to a running ingest."""
+        before = datetime.now(UTC) - INGESTION_TIME
         if isinstance(self._blobs, FolderBlobs):
             self._blobs.remove_halves(before)
         ids = {name.partition(".")[0]: name for name in self._blobs.sizes()}
@@ -94,7 +94,7 @@ class TableFiles:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The document that tables belong to."""
+    """The document that a table belongs to."""
 
     id: str
     name: str
@@ -109,9 +109,9 @@ class TableStore:
         self.files = files
 
     def make(self, origin: Origin, raw: Sequence[RawTable]) -> Iterator[Table]:
-        """Type a document's grids and write their rows; the database is the caller's business."""
+        """Type a document's grids and write their rows; the caller writes the database."""
         if not raw:
-            return  # most documents: what reads rows takes a while to load
+            return  # most documents: importing the reader of tables takes a while
         from rag.tables.typed_tables import typed_tables
 
         position = 0
@@ -125,7 +125,7 @@ class TableStore:
                 position += 1
 
     def tables(self, readable: Readable, *, document_id: str | None = None) -> list[Table]:
-        """By document and position."""
+        """Return the tables by document and position."""
         query = _QUERY.where(inside(document_table.c.collection_id, readable)).order_by(
             document_table.c.name, document_table.c.id, table_table.c.position
         )
@@ -135,7 +135,7 @@ class TableStore:
             return [_from_row(row) for row in connection.execute(query)]
 
     def ids(self, readable: Readable) -> tuple[str, ...]:
-        """Of all tables: other documents have others."""
+        """Return the ids of all readable tables; they change whenever documents do."""
         query = select(table_table.c.id).order_by(table_table.c.id)
         if readable.ids is not None:
             query = query.join_from(table_table, document_table).where(
@@ -145,7 +145,7 @@ class TableStore:
             return tuple(connection.execute(query).scalars())
 
     def table(self, table_id: str, readable: Readable) -> Table:
-        """Raises NotFound, also where its document is in none of the collections."""
+        """Return a table. Raises NotFound, also where its document is not readable."""
         query = _QUERY.where(
             table_table.c.id == table_id, inside(document_table.c.collection_id, readable)
         )
@@ -156,19 +156,19 @@ class TableStore:
         return _from_row(row)
 
     def has_rows_of(self, document_id: str) -> bool:
-        """Whether the rows of all its tables are there."""
+        """Return whether the row files of all of a document's tables exist."""
         query = select(table_table.c.id).where(table_table.c.document_id == document_id)
         with reading(self._engine) as connection:
             ids = list(connection.execute(query).scalars())
         return not ids or not self.files.lacking(ids)
 
     def remove(self, table_ids: Iterable[str]) -> None:
-        """The rows of tables that the database names no longer."""
+        """Delete the row files of tables that are no longer in the database."""
         if not deletions_wait(self._engine):
             self.files.remove(table_ids)
 
     def tidy(self) -> None:
-        """Remove what a killed process left."""
+        """Delete files that a killed process left."""
         self.remove(self.files.forgotten(set(self.ids(EVERYTHING))))
 
 
@@ -201,7 +201,7 @@ def _table(origin: Origin, position: int, grid: RawTable, typed: "TypedTable") -
 
 
 def _values(typed: "TypedTable") -> Iterator[str]:
-    """The texts by which somebody may mean this table."""
+    """Yield the texts by which a question may mean this table."""
     for column, texts in zip(typed.columns, typed.texts, strict=True):
         yield from texts if column.type is ColumnType.TEXT else column.examples
 
@@ -232,7 +232,7 @@ def _from_row(row: Any) -> Table:
 
 
 def profiles(tables: Sequence[Table], *, first: int) -> Iterator[Section]:
-    """What long tables are found by beside their rows: all columns, with what stands in them."""
+    """Yield a section for each long table, with all columns and example values, for search."""
     long = [table for table in tables if table.row_count > LONGEST_UNDESCRIBED]
     for index, table in enumerate(long, start=first):
         text = table_words(table.name, table.row_count, table.columns)

@@ -1,4 +1,4 @@
-"""A grid of texts to typed tables: what each column is, and its rows as a Parquet file."""
+"""Turn a grid of texts into typed tables: the type of each column, and the rows as Parquet."""
 
 import csv
 import errno
@@ -24,10 +24,10 @@ from rag.records import ColumnType, RawTable, TableColumn
 from rag.tables.plan import MOST_COLUMNS, ROW, TOTAL, ColumnReading, reading_of
 from rag.tables.vocabulary import LONGEST_EXAMPLE
 
-SAMPLED = 200  # rows of each column that tell the decimal sign of a table
-DECIDING = 3_000  # distinct texts that decide what a column is
-SHORT = 1_000  # rows; what has fewer is read without a database
-MEMORY = "512MB"  # of a long table; what is more lies on the disk meanwhile
+SAMPLED = 200  # rows of each column that decide the decimal sign of a table
+DECIDING = 3_000  # distinct texts that decide a column's type
+SHORT = 1_000  # rows; a shorter table is read without a database
+MEMORY = "512MB"  # for a long table; more is kept on disk meanwhile
 ROW_GROUP = 100_000
 LONGEST_ROW = 2**26  # bytes; a long table with a longer one is refused
 SQL_TYPES = {
@@ -35,26 +35,26 @@ SQL_TYPES = {
     ColumnType.QUARTER: "INTEGER",
     ColumnType.BOOLEAN: "BOOLEAN",
 }
-NO_TEXT = BLANK - {"none"}  # what a column of texts leaves blank
+NO_TEXT = BLANK - {"none"}  # blanks in a text column
 BLANKS = "".join(filter(str.isspace, map(chr, range(sys.maxunicode + 1))))
-INTEGERS = "-?(0|[1-9][0-9]{0,14})"  # what has zeros in front or more digits is a code
+INTEGERS = "-?(0|[1-9][0-9]{0,14})"  # leading zeros or more digits make it a code
 FLOATS = rf"({INTEGERS}|-?)(\.[0-9]*)?"
-Counts = Mapping[str, int]  # distinct texts in the order of the rows; how many, totals apart
+Counts = Mapping[str, int]  # distinct texts in row order, with their counts except in totals
 
 
 @dataclass(frozen=True, slots=True)
 class TypedTable:
-    """What is known of a table, and what stores it until the next one is asked for."""
+    """A typed table, and how to write it; valid until the next table is read."""
 
     columns: tuple[TableColumn, ...]
-    row_count: int  # totals apart
-    texts: tuple[tuple[str, ...], ...]  # of each column of texts, the first different ones
+    row_count: int  # without totals
+    texts: tuple[tuple[str, ...], ...]  # the first distinct texts of each text column
     write: Callable[[Path], None]
     """As Parquet: columns `c0 …` with values, `t0 …` with their texts where these say more."""
 
 
 def typed_tables(raw: RawTable) -> Iterator[TypedTable]:
-    """Every table that stands in a grid; none in one that is far too wide."""
+    """Yield every table in a grid; none if the grid is far too wide."""
     if raw.width > MOST_COLUMNS:
         return
     if raw.row_count > LONGEST_SPLIT:
@@ -75,7 +75,7 @@ def typed_tables(raw: RawTable) -> Iterator[TypedTable]:
 
 
 class _FileValue(str):
-    """A text of a column whose figures are the file's own."""
+    """A text in a column whose figures are typed values of the file."""
 
 
 def _marked(row: Sequence[str], figures: frozenset[int]) -> list[str]:
@@ -83,13 +83,13 @@ def _marked(row: Sequence[str], figures: frozenset[int]) -> list[str]:
 
 
 def _cells(rows: str) -> Iterator[list[str]]:
-    csv.field_size_limit(2**31 - 1)  # the reader of the file had its own
+    csv.field_size_limit(2**31 - 1)  # the file's reader set its own limit
     storable = rows.encode("utf-8", "replace").decode()
     return csv.reader(io.StringIO(storable, newline=""))
 
 
 def _long(raw: RawTable) -> Iterator[TypedTable]:
-    """A grid that is one table: only its first rows are looked at one by one."""
+    """Read a grid that is one table; only its first rows are examined one by one."""
     end = 0
     for _ in range(50):
         end = raw.rows.find("\n", end) + 1
@@ -104,7 +104,7 @@ def _long(raw: RawTable) -> Iterator[TypedTable]:
 
 
 class _ShortTable:
-    """Texts without blanks around them, in columns, and the values that are made of them."""
+    """A table in memory: columns of stripped texts, and the values parsed from them."""
 
     def __init__(self, rows: Sequence[FileRow]) -> None:
         self.count = len(rows)
@@ -118,7 +118,7 @@ class _ShortTable:
         return list(zip(*(texts[first:end] for texts in self._texts), strict=True))
 
     def mark(self, indices: Sequence[int]) -> None:
-        """Which rows, from 0, are totals."""
+        """Mark the rows, from 0, that are totals."""
         self._totals = [index in indices for index in range(self.count)]
         self._columns[TOTAL] = ("BOOLEAN", self._totals)
 
@@ -133,7 +133,7 @@ class _ShortTable:
         self._columns[f"c{column}"] = ("VARCHAR", texts)
 
     def keep_values(self, column: int, kind: str, values: Mapping[str, Any]) -> None:
-        """What each text is, beside it."""
+        """Store the value of each text beside the text."""
         self._columns[f"c{column}"] = (kind, [values[text] for text in self._texts[column]])
         self._columns[f"t{column}"] = ("VARCHAR", self._texts[column])
 
@@ -149,7 +149,10 @@ class _ShortTable:
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    """What writes the files of short tables: opening one takes longer than they do."""
+    """Open the database that writes the files of short tables.
+
+    Opening takes longer than writing.
+    """
     return _open_duckdb()
 
 
@@ -168,7 +171,7 @@ def _copy(
 
 @contextmanager
 def _faults() -> Iterator[None]:
-    """The database's as Python's; its messages quote whole rows, so the log has none of them."""
+    """Turn the database's errors into Python's; its messages quote rows, so they are not logged."""
     try:
         yield
     except duckdb.IOException as error:
@@ -183,7 +186,7 @@ def _quoted(text: str) -> str:
 
 
 class _LongTable:
-    """As a short one, in a database of its own."""
+    """A table like `_ShortTable`, but in a database of its own."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, source: str, width: int) -> None:
         self._connection = connection
@@ -223,7 +226,10 @@ class _LongTable:
         self._joins[column] = f"LEFT JOIN v{column} ON v{column}.x = x{self.used[column]}"
 
     def keep_plain(self, column: int) -> bool:
-        """As numbers, where every text is one as a computer writes it."""
+        """Store a column as numbers if every text is in the form that computers write.
+
+        Else False.
+        """
         text = f"x{self.used[column]}"
         for kind, form in (("BIGINT", INTEGERS), ("DOUBLE", FLOATS)):
             cast = f"CAST(nullif({text}, '') AS {kind})"
@@ -234,7 +240,7 @@ class _LongTable:
         return False
 
     def facts(self, column: int) -> "_Facts":
-        """Of a column without values of its own."""
+        """Return the statistics of a column that has no parsed values."""
         rows = f"(SELECT {self._values[column]} AS c, rowid AS r FROM texts WHERE NOT total)"
         aggregates = "count(DISTINCT c), count(*) - count(c), min(c), max(c)"
         ((distinct, blanks, low, high),) = self._run(f"SELECT {aggregates} FROM {rows}")
@@ -243,7 +249,7 @@ class _LongTable:
         return _Facts(distinct, blanks, low, high, [value for (value,) in frequent])
 
     def pairs(self, column: int) -> list[tuple[Any, str]]:
-        """Values with their texts, of the first rows."""
+        """Return (value, text) pairs of the first rows."""
         pair = f"{self._values[column]}, x{self.used[column]}"
         return self._run(f"SELECT {pair} FROM texts LIMIT {LOOKED_AT}")
 
@@ -258,7 +264,7 @@ class _LongTable:
 
 @contextmanager
 def _long_table(rows: str, width: int, *, first: int = 0) -> Iterator[_LongTable]:
-    """From the row with this number on."""
+    """Load the rows into a database, starting with the row of this number."""
     longest = min(LONGEST_ROW, max(2**21, 4 * _longest_row(rows)))
     with tempfile.TemporaryDirectory(prefix="groundnote-table-") as folder:
         path = Path(folder) / "rows.csv"
@@ -273,7 +279,7 @@ def _long_table(rows: str, width: int, *, first: int = 0) -> Iterator[_LongTable
 
 
 def _longest_row(rows: str) -> int:
-    """In characters; a row ends at the first line's end that is in no quotes."""
+    """Return the longest row in characters; line breaks within quotes do not end a row."""
     longest, first, start, quotes = 0, 0, 0, 0
     while (end := rows.find("\n", start)) >= 0:
         quotes += rows.count('"', start, end)
@@ -290,7 +296,7 @@ def _typed(
     table.mark(total_rows)
     head = zip(*table.rows(0, SAMPLED), strict=True)
     signs = {decimal_sign(texts) for texts in head} - {""}
-    decimal = signs.pop() if len(signs) == 1 else ""  # all columns agree on it
+    decimal = signs.pop() if len(signs) == 1 else ""  # all columns agree
     columns, texts = [], []
     for index, name in enumerate(names):
         column, some = _column(table, index, name, decimal, is_typed=typed[index])
@@ -300,7 +306,7 @@ def _typed(
 
 
 def _totals(table: _ShortTable | _LongTable) -> list[int]:
-    """Of long tables the last tenth and the last rows can be totals, by a word that says so."""
+    """Return which rows are totals; in long tables only the last tenth or the last 200 can be."""
     count = table.count
     first = max(0, min(count - 200, count * 9 // 10)) if count > 500 else 0
     flags = totals(table.rows(first, count), is_whole=count <= 500)
@@ -310,7 +316,7 @@ def _totals(table: _ShortTable | _LongTable) -> list[int]:
 def _column(
     table: _ShortTable | _LongTable, index: int, name: str, decimal: str, *, is_typed: bool
 ) -> tuple[TableColumn, tuple[str, ...]]:
-    """What is known of it, and some of its texts if it is one of texts."""
+    """Return the profile of a column, and some of its texts if it is a text column."""
     if isinstance(table, _LongTable) and table.keep_plain(index):
         places = _most_places(table.pairs(index))
         return table.facts(index).column(name, reading_of(["1"], name), decimals=places), ()
@@ -334,7 +340,7 @@ def _column(
 def _valued(
     table: _ShortTable | _LongTable, index: int, name: str, reading: ColumnReading, counts: Counts
 ) -> TableColumn:
-    """Each distinct text is read once."""
+    """Parse each distinct text of a column once."""
     kind, values = _typed_values(
         {text: None if is_blank(text) else reading.read(text) for text in counts}, reading.type
     )
@@ -362,7 +368,7 @@ def _valued(
 
 
 def _typed_values(values: dict[str, Any], kind: ColumnType) -> tuple[str, dict[str, Any]]:
-    """As which type of DuckDB, and the values as that."""
+    """Return the DuckDB type and the values converted to it."""
     present = [value for value in values.values() if value is not None]
     if kind is ColumnType.DATE:
         if not any(isinstance(value, datetime) for value in present):
@@ -388,7 +394,7 @@ DECIMALS = re.compile(r"[.,](\d+)(?!.*[.,]\d)")
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """Of one column, its rows of totals apart."""
+    """The statistics of one column, without totals."""
 
     distinct: int
     blanks: int
@@ -431,7 +437,7 @@ def _most_frequent(counts: Counts) -> list[str]:
 
 
 def _unread(left: Sequence[str]) -> Iterator[str]:
-    """Which cells say something that is no value: "free" among prices counts nowhere."""
+    """Describe cells that could not be parsed: "free" among prices counts nowhere."""
     if formulas := [cell for cell in left if is_formula(cell)]:
         yield f"the file holds no result of {_some(formulas)}, so it is missing here"
     if words := [cell for cell in left if not is_blank(cell) and not is_formula(cell)]:
@@ -444,13 +450,13 @@ def _some(cells: Sequence[str]) -> str:
 
 
 def _most_places(pairs: Iterable[tuple[Any, str]]) -> int:
-    """How many places after the point are written: sums are shown with as many."""
+    """Return the largest number of decimals written: sums are shown with as many."""
     some = islice(pairs, LOOKED_AT)
     return min(6, max((_places(value, written) for value, written in some), default=0))
 
 
 def _places(value: float | None, written: str) -> int:
-    """Of one figure, by either convention."""
+    """Return the decimals of one figure, in either convention."""
     match = DECIMALS.search(written)
     if value is None or match is None:
         return 0

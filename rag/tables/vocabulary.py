@@ -1,4 +1,4 @@
-"""The words in which people ask over rows, from `rows.toml`, and a question as a list of words."""
+"""The vocabulary of questions over tables, from `rows.toml`, and the parsing of questions."""
 
 import re
 import unicodedata
@@ -14,8 +14,8 @@ from rag.language.words import stem as text_stem
 from rag.records import ColumnType, TableColumn
 from rag.tables.plan import Filter, Op, Part
 
-LONGEST_EXAMPLE = 80  # characters of a value that a profile shows
-MOST_WORDS = 4_000  # of one table's values
+LONGEST_EXAMPLE = 80  # longest example value in a profile, in characters
+MOST_WORDS = 4_000  # of one table, for search
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+)*")
 _NAMES = read_lists("rows")["names"]
@@ -58,7 +58,7 @@ def searchable_words(
 
 
 def table_words(name: str, row_count: int, columns: Sequence[TableColumn]) -> str:
-    """A table in words: what is embedded for a long one."""
+    """Describe a table in words; embedded for a long table."""
     lines = [f"Table {name}: {row_count:,} rows, {len(columns)} columns."]
     for column in columns:
         unit = f" in {column.unit}" if column.unit else ""
@@ -111,7 +111,7 @@ PRICED = frozenset(_FIGURES["prices"].split())
 
 @dataclass(frozen=True, slots=True)
 class Adjective:
-    """ "Tallest": its end is the highest, and what it measures."""
+    """An adjective such as "tallest": its direction, and what it measures."""
 
     up: bool
     measures: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ ADJECTIVES = _adjectives()
 
 
 def is_end(word: str) -> bool:
-    """Whether it asks for the highest or the lowest of several: "most", "cheapest"."""
+    """Return whether a word asks for the highest or lowest: "most", "cheapest"."""
     return word in ADJECTIVES and ADJECTIVES[word].degree == "most"
 
 
@@ -156,7 +156,7 @@ _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)$")
 
 
 def words_of(question: str) -> list[str]:
-    """The words of a question as values are compared; figures and days in one way of writing."""
+    """Return the words of a question in normal form; figures and days in one notation."""
     text = _IS.sub(r"\1 is", question.casefold())
     text = _DAYS.sub(lambda match: _day(match[0]), text)
     text = _GERMAN.sub(lambda match: match[0].replace(".", "").replace(",", "."), text)
@@ -173,12 +173,12 @@ def _day(text: str) -> str:
 
 
 def _apart(whole: str, figure: str, unit: str) -> str:
-    """ "32GB" is two words, a code such as "24X" is one."""
+    """Split "32GB" into two words; a code such as "24X" stays one."""
     return f"{figure} {unit}" if normalised(unit) in UNITS.keys() | SCALES.keys() else whole
 
 
 def number_in(word: str) -> float | int | None:
-    """A figure in digits or in words."""
+    """Return the figure in digits or words; None for any other word."""
     ordinal = _ORDINAL.match(word)
     if ordinal:
         return int(ordinal[1])
@@ -190,7 +190,7 @@ def number_in(word: str) -> float | int | None:
 
 
 def ordinal_in(word: str) -> int:
-    """1 of "first" and "1st"; 0 where none is said."""
+    """Return 1 for "first" and "1st"; 0 for any other word."""
     match = _ORDINAL.match(word)
     return int(match[1]) if match else ORDINALS.get(word, 0)
 
@@ -198,7 +198,7 @@ def ordinal_in(word: str) -> int:
 def expression_at(
     words: Sequence[str], position: int, expressions: dict[tuple[str, ...], str]
 ) -> tuple[int, str]:
-    """How many words from one on are an expression, the longest, and what it says."""
+    """Return the length and meaning of the longest expression at a position; (0, "") if none."""
     for length in range(min(LONGEST_SAID, len(words) - position), 0, -1):
         meaning = expressions.get(tuple(words[position : position + length]))
         if meaning is not None:
@@ -207,19 +207,19 @@ def expression_at(
 
 
 def is_idle(word: str) -> bool:
-    """Whether it says nothing, in any of its forms."""
+    """Return whether a word carries no meaning, in any of its forms."""
     return word in IDLE or word.removesuffix("s") in IDLE
 
 
 def stems(word: str) -> tuple[str, ...]:
-    """A word without its ending, as an English and as a German one."""
+    """Return the word stemmed as English and as German."""
     if not word.isalpha():
         return (word,)
     return tuple(dict.fromkeys((text_stem(word), _german_stem(word))))
 
 
 def _german_stem(word: str) -> str:
-    """Of "Kurse" and "Kurs" alike, which takes two steps."""
+    """Stem "Kurse" and "Kurs" alike, which takes two steps."""
     stemmed = text_stem(word, "de")
     return word if stemmed == word else _german_stem(stemmed)
 
@@ -228,17 +228,17 @@ def _german_stem(word: str) -> str:
 
 
 def parts_of(name: str) -> Iterator[str]:
-    """The words of a column's name."""
+    """Yield the words of a column's name."""
     return iter(normalised(CAMEL.sub(" ", name).replace(".", " ")).split())
 
 
 def is_of_money(column: TableColumn) -> bool:
-    """Whether its figures are in a currency."""
+    """Return whether a column's figures are in a currency."""
     return column.type is ColumnType.NUMBER and bool(column.unit) and column.unit in "€$£¥₹CHF"
 
 
 def has_unit(column: TableColumn, unit: str) -> bool:
-    """Whether a figure in this unit can be one of the column's."""
+    """Return whether a column can hold figures in this unit."""
     column_unit = UNITS.get(normalised(column.unit), column.unit).casefold()
     inner = _BRACKETS.findall(column.name)
     unit_words = normalised(inner[0]) if inner else list(parts_of(column.name))[-1:]
@@ -247,41 +247,41 @@ def has_unit(column: TableColumn, unit: str) -> bool:
 
 
 def numbers_rows(column: TableColumn, rows: int) -> bool:
-    """Whether it only counts the rows of its table: 1, 2, 3 …"""
+    """Return whether a column only numbers the rows: 1, 2, 3 …"""
     return column.distinct == rows and column.high in (str(rows), str(rows - 1))
 
 
 def is_mixed(column: TableColumn) -> bool:
-    """Whether its figures are in several units: "3 kg" beside "200 g"."""
+    """Return whether a column has figures in several units: "3 kg" and "200 g"."""
     figures = (text for text in column.examples if re.search(r"\d", text))
     return len({_unit_of(text).casefold() for text in figures}) > 1
 
 
 def _unit_of(text: str) -> str:
-    """Behind the scale, if it has one: `$1.2B` and `$300M` are in dollars."""
+    """Return the unit without the scale: `$1.2B` and `$300M` are in dollars."""
     figure = parse_figure(text)
     return figure.unit if figure else re.sub(r"[\d.,\s+-]", "", text)
 
 
 def has_years(column: TableColumn) -> bool:
-    """Whether its figures are years, whatever it is called."""
+    """Return whether a column's figures are years, whatever its name."""
     if column.type is not ColumnType.NUMBER or column.decimals or not column.low:
         return False
     return float(column.low) >= 1000 and 1500 <= float(column.high) <= 2200
 
 
 def is_priced(word: str) -> bool:
-    """Whether it asks for a price: the one column of money there is."""
+    """Return whether a word asks for a price, so for the only money column."""
     return word in PRICED
 
 
 def is_rank(column: TableColumn) -> bool:
-    """Whether the lowest figure is the best one."""
+    """Return whether the lowest figure of a column is the best."""
     return column.name.casefold().strip(". ") in RANKS
 
 
 def is_added(column: TableColumn) -> bool:
-    """Whether figures of this column mean something as a sum."""
+    """Return whether a sum of this column has a meaning."""
     is_figure = column.type is ColumnType.NUMBER and not is_identifier(column)
     is_named = any(
         word in NOT_ADDED or word.removesuffix("s") in NOT_ADDED for word in parts_of(column.name)
@@ -296,13 +296,13 @@ def is_added(column: TableColumn) -> bool:
 
 
 def is_hinted(column: TableColumn, hint: str) -> bool:
-    """Whether a word of its name is what an adjective measures."""
+    """Return whether a word of the column's name is what an adjective measures."""
     hint_words = set(stems(hint.removeprefix("-")))
     return any(hint_words & set(stems(word)) for word in parts_of(column.name))
 
 
 def measured_by(adjective: Adjective, columns: Sequence[TableColumn]) -> list[TableColumn]:
-    """The columns that an adjective speaks of, by the nearest of its hints."""
+    """Return the columns that an adjective measures, by its most specific hint that fits."""
     for hint in adjective.measures:
         fitting = [c for c in columns if c.type in ORDERED and _matches_hint(c, hint)]
         if fitting:
@@ -319,7 +319,7 @@ def _matches_hint(column: TableColumn, hint: str) -> bool:
 
 
 def goes_down(adjective: Adjective, column: TableColumn) -> bool:
-    """Whether the highest figures come first: the oldest have the lowest year, the best rank 1."""
+    """Return whether the order is falling: the oldest have the lowest year, the best rank 1."""
     is_turned = any(hint[0] == "-" and is_hinted(column, hint) for hint in adjective.measures)
     dated = column.type in (ColumnType.DATE, ColumnType.QUARTER) or has_years(column)
     is_turned |= dated and "age" in adjective.measures
@@ -328,7 +328,7 @@ def goes_down(adjective: Adjective, column: TableColumn) -> bool:
 
 
 def changes_in(words: Sequence[str], *names: str) -> list[tuple[int, int, str]]:
-    """Where a question says a change of these kinds: the words `[start, end)`, and which."""
+    """Return where the words express these changes: (start, end, name) with `end` excluded."""
     results = []
     for name in names:
         for phrase in CHANGES[name]:
@@ -343,7 +343,7 @@ DRAWINGS = {"bar": "bar", "line": "line", "pie": "share", "table": "none", "char
 
 
 def drawing_in(words: Sequence[str]) -> tuple[str, set[int]]:
-    """How it is to be drawn, and the places of the words that say so."""
+    """Return the requested chart, and the positions of the words that request it."""
     changes = changes_in(words, *DRAWINGS)
     names = {name for _, _, name in changes}
     drawn = next((DRAWINGS[name] for name in DRAWINGS if name in names), "")
@@ -357,7 +357,10 @@ _OF_ROWS = ("count", "sum", "much", "average", "median", "distinct", "share", "s
 
 
 def name_words(question: str) -> set[str]:
-    """Words of asking that go on a name, behind a capital or a figure: the "Max" of "Pro Max"."""
+    """Return words of operations that are part of a name: the "Max" of "Pro Max".
+
+    They follow a capitalised word or a figure.
+    """
     written, is_english = _WORD.findall(question), language_of(question).code == "en"
     names = {
         word.casefold()
@@ -368,7 +371,7 @@ def name_words(question: str) -> set[str]:
 
 
 def without_cues(question: str) -> str:
-    """The question without what names the operation: "total revenue" asks of the revenue."""
+    """Return the question without its operation: "total revenue" becomes "revenue"."""
     words, left, position = words_of(question), list[str](), 0
     while position < len(words):
         length = expression_at(words, position, CUES)[0]
@@ -378,7 +381,7 @@ def without_cues(question: str) -> str:
 
 
 def may_ask_rows(question: str) -> bool:
-    """Whether its words leave open that it asks over rows."""
+    """Return whether the words allow that the question is over rows."""
     names = name_words(question)
     words = [word for word in words_of(question) if word not in names]
     senses = (expression_at(words, position, CUES)[1] for position in range(len(words)))
@@ -389,7 +392,7 @@ def may_ask_rows(question: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """Words `[start, end)` that say a time; 0: not said."""
+    """A time named by the words `[start, end)`; 0 stands for a part that is not named."""
 
     start: int
     end: int
@@ -399,14 +402,14 @@ class Time:
     day: int = 0
 
     def parts(self) -> Iterator[tuple[Part, int]]:
-        """What of it is said, the smallest first."""
+        """Yield the named parts, the smallest first."""
         named = {Part.DAY: self.day, Part.MONTH: self.month, Part.QUARTER: self.quarter}
         yield from ((part, value) for part, value in named.items() if value)
         if self.year:
             yield Part.YEAR, self.year
 
     def days(self, year: int) -> tuple[date, date]:
-        """Its first and its last day."""
+        """Return the first and the last day, within a year."""
         first = self.month or 3 * self.quarter - 2 if self.quarter or self.month else 1
         last = self.month or 3 * self.quarter or 12
         end = self.day or monthrange(year, last)[1]
@@ -414,7 +417,7 @@ class Time:
 
 
 def time_at(words: Sequence[str], position: int) -> Time | None:
-    """The time that begins with a word."""
+    """Return the time that begins at a word, or None."""
     time = _single_day(words, position) or _month(words, position) or _quarter(words, position)
     if time is None:
         year = _year(words, position)
@@ -432,7 +435,7 @@ def _year(words: Sequence[str], position: int) -> int:
 
 
 def _single_day(words: Sequence[str], position: int) -> Time | None:
-    """ "10 January", "March 5th", and a day in figures, which `words_of` writes 2024.01.10."""
+    """Parse "10 January", "March 5th", or a day in figures, which `words_of` writes 2024.01.10."""
     numbers = words[position].split(".")
     if [len(number) for number in numbers] == [4, 2, 2] and "".join(numbers).isdigit():
         year, month, day = map(int, numbers)
@@ -469,7 +472,7 @@ def _quarter(words: Sequence[str], position: int) -> Time | None:
 
 
 def columns_of(columns: Sequence[TableColumn], time: Time) -> list[TableColumn]:
-    """Those that can say it."""
+    """Return the columns that can hold this time."""
     if time.quarter:
         quarters = [c for c in columns if c.type is ColumnType.QUARTER]
         if quarters:
@@ -485,7 +488,7 @@ def columns_of(columns: Sequence[TableColumn], time: Time) -> list[TableColumn]:
 def conditions_of(
     column: TableColumn, time: Time, op: Op, columns: Sequence[TableColumn]
 ) -> list[Filter]:
-    """What a time asks of a column; nothing where it cannot be said."""
+    """Return the conditions that a time means for a column; none where it cannot express it."""
     if column.type is ColumnType.NUMBER:
         return [Filter(column.name, op, (time.year,))]
     if column.type is ColumnType.QUARTER:
@@ -505,7 +508,7 @@ def conditions_of(
 
 
 def between_days(column: str, first: date, last: date, op: Op) -> Iterator[Filter]:
-    """Days as bounds: after a month is after its last day, since a year from its first."""
+    """Yield bounds by day: after a month is after its last day, since a year from its first."""
     following = str(last + timedelta(days=1))
     if op is Op.IS and first == last:
         yield Filter(column, Op.IS, (str(first),))
@@ -520,7 +523,7 @@ def between_days(column: str, first: date, last: date, op: Op) -> Iterator[Filte
 def _of_quarter(
     column: TableColumn, time: Time, op: Op, columns: Sequence[TableColumn]
 ) -> list[Filter]:
-    """Its year stands in the quarter, or in a column of its own."""
+    """Return conditions on a quarter column, whose year may be in a column of its own."""
     if time.month or op is not Op.IS:
         return []
     quarter = [Filter(column.name, op, (time.quarter,), Part.QUARTER)] if time.quarter else []

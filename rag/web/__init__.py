@@ -1,4 +1,4 @@
-"""The web edge: one Flask app with the JSON API, the OpenAI protocol and the pages."""
+"""The web server: one Flask app with the JSON API, the OpenAI protocol and the pages."""
 
 from datetime import timedelta
 from hashlib import sha256
@@ -45,7 +45,7 @@ LARGEST_FILES_AT_ONCE = 20  # how many files of the largest size one upload may 
 A_YEAR = timedelta(days=365)
 
 
-# Requests whose streams tell how many wait before them.
+# Endpoints whose streams say how many requests wait before them.
 TELLING = frozenset(
     {
         "messages.ask",
@@ -57,7 +57,7 @@ TELLING = frozenset(
         "pages.regenerate",
     }
 )
-# Requests that hold a thread for as long as a model takes.
+# Endpoints that hold a thread for as long as a model takes.
 ANSWERING = TELLING | {
     "messages.follow",
     "context.compact",
@@ -68,7 +68,7 @@ ANSWERING = TELLING | {
 
 
 def create_app(application: "Application") -> Flask:
-    """The app over what `rag.wiring.build` made."""
+    """Create the Flask app over the application that `rag.wiring.build` made."""
     log_as_json("rag.chat.assistant", "rag.web.problems")
     static = package_folder("static")
     app = DescribedApp(
@@ -102,7 +102,7 @@ def create_app(application: "Application") -> Flask:
 
 
 def edition(folder: Path) -> str:
-    """Names what a folder holds, so that browsers may keep its files until it holds others."""
+    """Return a digest of a folder's files; it names their URLs, so that browsers may cache them."""
     digest = sha256()
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
@@ -110,7 +110,7 @@ def edition(folder: Path) -> str:
 
 
 def configure(app: Flask, application: "Application") -> None:
-    """Everything that holds for every route."""
+    """Install everything that holds for every route."""
     settings = application.settings
     app.request_class = JsonRequest
     app.extensions[EXTENSION] = application
@@ -120,7 +120,7 @@ def configure(app: Flask, application: "Application") -> None:
     app.config.update(
         MAX_CONTENT_LENGTH=int(LARGEST_FILES_AT_ONCE * largest),
         MAX_FORM_PARTS=2000,
-        SEND_FILE_MAX_AGE_DEFAULT=A_YEAR,  # another edition has another address
+        SEND_FILE_MAX_AGE_DEFAULT=A_YEAR,  # changed files have another URL
     )
     policy = listener_policy(settings, settings.web.host)
     believe_proxies(app, policy, SecretBox(settings.data_dir))

@@ -1,7 +1,7 @@
-"""The HTTP server: requests read without waiting threads, several processes, its log.
+"""The HTTP server: waitress with deadlines, several worker processes, and the log as JSON.
 
-waitress does the reading and sending in one loop. What it lacks are deadlines for clients that send
-or read a little at a time, which would hold sockets and memory for ever.
+waitress reads and sends in one loop, so that a slow request holds no thread. It lacks deadlines for
+clients that send or read a little at a time, which would hold sockets and memory for ever.
 """
 
 import ctypes
@@ -30,14 +30,14 @@ CONNECTIONS = 2_000
 BACKLOG = 1_024  # connections that wait for any process
 HEADER_SECONDS = 15  # for the whole head of a request
 BODY_SECONDS = 30  # for a body, and a second more …
-BODY_BYTES_PER_SECOND = 10_000  # … for each of these
-UNREAD_SECONDS = 30  # while a client takes nothing of what is there for it
+BODY_BYTES_PER_SECOND = 10_000  # … for each so many bytes
+UNREAD_SECONDS = 30  # while a client reads nothing of its response
 IDLE_SECONDS = 60  # between two requests of a connection
 SWEEP_SECONDS = 2
 
 
 class Channel(HTTPChannel):  # type: ignore[misc]
-    """A connection that knows since when a request is on its way in."""
+    """A connection that knows since when it is receiving a request."""
 
     request_since: float | None = None
     request_bytes = 0
@@ -47,12 +47,12 @@ class Channel(HTTPChannel):  # type: ignore[misc]
             self.request_since, self.request_bytes = time.time(), 0
         self.request_bytes += len(data)
         taken = super().received(data)
-        if self.request is None:  # whole: it is being answered
+        if self.request is None:  # complete: it is being answered
             self.request_since = None
         return taken
 
     def is_overdue(self, now: float) -> bool:
-        """Whether its client had all the time that it can have."""
+        """Return whether the client has used all the time that it may take."""
         if self.total_outbufs_len and self.last_activity < now - UNREAD_SECONDS:
             return True
         if self.request_since is None or self.request is None:
@@ -64,7 +64,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
 
 
 class DeadlineServer(TcpWSGIServer):  # type: ignore[misc]
-    """waitress, with an end to the patience."""
+    """waitress, with deadlines for its connections."""
 
     channel_class = Channel
 
@@ -73,25 +73,25 @@ class DeadlineServer(TcpWSGIServer):  # type: ignore[misc]
         return bool(self.family == socket.AF_UNIX)
 
     def getsockname(self) -> tuple[str, str]:
-        """As logs say it."""
+        """Return the address as the log shows it."""
         return ("unix", "") if self._is_local else super().getsockname()
 
     def set_socket_options(self, conn: socket.socket) -> None:
-        """Those of TCP, where it is."""
+        """Set the options of TCP, unless this is a Unix socket."""
         if not self._is_local:
             super().set_socket_options(conn)
 
     def fix_addr(self, addr: Any) -> Any:
-        """A peer at a Unix socket is on this machine."""
+        """Return the peer's address; a peer at a Unix socket is on this machine."""
         return ("localhost", None) if self._is_local else addr
 
     def run(self) -> None:
-        """Serve until SystemExit; what is under way then goes on in `finish`."""
+        """Serve until SystemExit; `finish` then ends what has begun."""
         with suppress(SystemExit, KeyboardInterrupt):
             self._loop()
 
     def finish(self, is_writing: Callable[[], bool], *, seconds: float) -> None:
-        """Take no new connection; let requests that came, and answers that are written, end."""
+        """Accept no more connections; wait at most `seconds` for requests and answers to end."""
         wasyncore.dispatcher.close(self)  # other processes may go on listening
         until = time.monotonic() + seconds
         while (self._is_busy() or is_writing()) and time.monotonic() < until:
@@ -116,7 +116,7 @@ class DeadlineServer(TcpWSGIServer):  # type: ignore[misc]
 def open_server(
     app: Callable[..., Any], listener: socket.socket, *, threads: int, max_body_bytes: int
 ) -> DeadlineServer:
-    """A server over a socket that listens; `run` serves until it is told to end."""
+    """Create a server over a socket that listens; its `run` serves until SystemExit."""
     allow_sockets()
     return DeadlineServer(
         app,
@@ -136,7 +136,7 @@ def open_server(
 
 
 def allow_sockets(wanted: int = CONNECTIONS + 200) -> None:
-    """So many connections at once, as far as the system lets us."""
+    """Raise the limit of open sockets to `wanted`, as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft < allowed:
@@ -146,11 +146,11 @@ def allow_sockets(wanted: int = CONNECTIONS + 200) -> None:
 
 WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 LOOK_SECONDS = 0.5
-HEALTHY_SECONDS = 10.0  # a worker that lived so long was well
+HEALTHY_SECONDS = 10.0  # a worker that ran so long had no fault at its start
 LONGEST_PAUSE_SECONDS = 30.0
 REFUSED = 3  # the status of a worker that cannot begin
 PR_SET_PDEATHSIG = 1  # of linux/prctl.h
-Work = Callable[[int], None]  # given the number of the worker, from 0
+Work = Callable[[int], None]  # its argument is the number of the worker, from 0
 SHARED = -1  # the number of the process that all workers call
 
 log = logging.getLogger(__name__)
@@ -158,20 +158,20 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class WorkerSlot:
-    """One of the workers, or what they share, through all its lives."""
+    """One worker, or the shared process, across all its restarts."""
 
     number: int
     pid: int | None = None
     began_at: float = 0.0
-    due_at: float = 0.0  # of the next life
+    due_at: float = 0.0  # time of the next start
     failures: int = 0
 
 
 @dataclass(slots=True)
 class Fleet:
-    """Runs `work` in so many processes until a signal ends all.
+    """Runs `work` in several processes until a signal ends all of them.
 
-    What they share begins before them, and ends when the last of them has.
+    The shared process starts before the workers, and ends when the last of them has ended.
     """
 
     work: Work
@@ -182,7 +182,7 @@ class Fleet:
     signals_before: set[int | signal.Signals] = field(default_factory=set)
 
     def run(self) -> None:
-        """Raises SetupError if none can begin."""
+        """Run until all workers have ended. Raises SetupError if none can start."""
         self.signals_before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
         try:
             while not self.is_stopping or any(place.pid for place in self.workers):
@@ -204,7 +204,7 @@ class Fleet:
                 place.pid, place.began_at = self._fork(place.number), now
 
     def _stop(self) -> None:
-        """Once: each ends when what it answers has ended; again: at once."""
+        """Send SIGTERM to the workers. A second one ends them before their answers have ended."""
         self.is_stopping = True
         for place in self.workers:
             _end(place)
@@ -218,7 +218,7 @@ class Fleet:
                 self._replace(place, os.waitstatus_to_exitcode(status))
 
     def _replace(self, place: WorkerSlot, status: int) -> None:
-        """Later and later, if it dies again and again."""
+        """Schedule the next start of a worker, with a longer pause each time it fails soon."""
         lived = time.monotonic() - place.began_at
         self.has_settled = self.has_settled or lived > HEALTHY_SECONDS
         pid, place.pid = place.pid, None
@@ -242,7 +242,9 @@ class Fleet:
         status = 1
         try:
             _end_with(above)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's; the one above tells us
+            signal.signal(
+                signal.SIGINT, signal.SIG_IGN
+            )  # of the terminal; the supervisor sends SIGTERM
             signal.pthread_sigmask(signal.SIG_SETMASK, self.signals_before)
             self.work(number)
             status = 0
@@ -258,7 +260,7 @@ class Fleet:
 
 
 def _end_with(above: int) -> None:
-    """Nobody would stop or replace a worker whose supervisor was killed."""
+    """End this worker with its supervisor, without which nothing stops or restarts it."""
     with suppress(OSError, AttributeError):  # another system
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != above:
@@ -272,12 +274,12 @@ def _end(place: WorkerSlot) -> None:
 
 
 def run_fleet(work: Work, count: int) -> None:
-    """See Fleet.run; `work` is also given the number of what they share."""
+    """Run `work` in `count` processes and a shared one (see Fleet.run)."""
     Fleet(work, WorkerSlot(SHARED), [WorkerSlot(number) for number in range(count)]).run()
 
 
 class JsonLines(logging.Formatter):
-    """A traceback is text of its event; it shows no local variables."""
+    """Formats a record as a line of JSON; a traceback is a text in it, without local variables."""
 
     def format(self, record: logging.LogRecord) -> str:
         event = {
@@ -293,7 +295,7 @@ class JsonLines(logging.Formatter):
 
 
 def log_as_json(*loggers: str) -> None:
-    """What these say; the standard library's own handlers see it as they see all else."""
+    """Write the records of these loggers as JSON; they still reach the root logger's handlers."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
     for name in loggers:

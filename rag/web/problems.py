@@ -24,10 +24,19 @@ HIDDEN_DETAIL = "Something went wrong on our side; the server's log says what. P
 NO_INDEX = "The vector index cannot be reached just now; nothing is lost. Try again in a moment."
 NO_DATABASE = "The database cannot be reached just now. Nothing is lost; try again in a moment."
 DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
-TELLING = ("value_error", "missing", "too_short", "too_long")  # these of pydantic's say it all
-TYPES = ("str", "constrained-str")  # of those that a place may hold
+TELLING = (
+    "value_error",
+    "missing",
+    "too_short",
+    "too_long",
+)  # pydantic's messages of these types need no addition
+TYPES = ("str", "constrained-str")  # pydantic's names of types, left out of the path of a field
 OPENAI_PATHS = "/v1/"
-OF_OPENAI = ("/chat/completions", "/responses", "/models")  # where a base address lacks its end
+OF_OPENAI = (
+    "/chat/completions",
+    "/responses",
+    "/models",
+)  # paths of clients whose base URL lacks /v1
 _FIELD_NAME = re.compile(r"^([a-z_]+(?:\.[a-z_]+)*): ")  # a field, at the beginning of a refusal
 MACHINE_PATHS = ("/api/", "/v1/", "/openapi", "/healthz", "/readyz", "/metrics")
 
@@ -55,7 +64,7 @@ class Problem(BaseModel):
 def problem(
     status: int, detail: str, *, kind: str = "", errors: Sequence[FieldProblem] = (), **more: Any
 ) -> dict[str, Any]:
-    """The members of a problem; `kind` tells programs which one it is."""
+    """Return the members of a problem; `kind` tells programs which one it is."""
     members: dict[str, Any] = {
         "type": f"urn:groundnote:problem:{kind}" if kind else "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -68,7 +77,7 @@ def problem(
 
 
 def problem_of(error: Exception, *, index: int | None = None) -> dict[str, Any]:
-    """What a caller may know of an error: our own messages, and nothing of any other."""
+    """Return the problem of an error: our own messages, and nothing of any other."""
     if isinstance(error, RagError) and not isinstance(error, SetupError):
         if error.http_status >= 500 and is_due(type(error).__name__):
             log.warning("model failed", extra={"error": type(error).__name__})
@@ -93,7 +102,7 @@ def _kind(error: type[RagError]) -> str:
 
 
 def problem_response(members: Mapping[str, Any]) -> Response:
-    """For programs a problem document, for people at a browser a page."""
+    """Return the problem as a document for programs, or as a page for a browser."""
     status = int(members["status"])
     if request.path.startswith(OPENAI_PATHS):
         return openai_error(members)
@@ -104,13 +113,13 @@ def problem_response(members: Mapping[str, Any]) -> Response:
 
 
 def openai_error(members: Mapping[str, Any]) -> Response:
-    """A problem as OpenAI's clients read it; they know no status 422."""
+    """Return a problem as OpenAI's clients read it; they know no status 422."""
     status = 400 if members["status"] == 422 else int(members["status"])
     return Response(json.dumps(openai_problem(members)), status=status, mimetype="application/json")
 
 
 def openai_problem(members: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of a problem in the shape of OpenAI's errors."""
+    """Return the members of a problem in the shape of OpenAI's errors."""
     fields = [error["field"] for error in members.get("errors", ())]
     fields += _FIELD_NAME.findall(members["detail"])
     return {
@@ -124,14 +133,14 @@ def openai_problem(members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def wants_page() -> bool:
-    """Whether a person at a browser asked, outside of the paths made for programs."""
+    """Return whether a browser asks for a page, outside the paths made for programs."""
     if request.path.startswith(MACHINE_PATHS):
         return False
     return request.accept_mimetypes.best_match(["application/json", "text/html"]) == "text/html"
 
 
 def refuse_fields(error: ValidationError) -> Response:
-    """The answer to a request whose fields do not fit; flask-openapi3 calls it."""
+    """Return the response to a request with wrong fields; flask-openapi3 calls it."""
     errors = [
         FieldProblem(
             field=_field(mistake["loc"]),
@@ -144,7 +153,7 @@ def refuse_fields(error: ValidationError) -> Response:
 
 
 def _refused(values: Mapping[str, Any]) -> str:
-    """What was expected, and what came."""
+    """Say what was expected and what was sent."""
     if values["type"] in TELLING:
         return str(values["msg"]).removeprefix("Value error, ")
     value = came(values["input"])
@@ -152,13 +161,13 @@ def _refused(values: Mapping[str, Any]) -> str:
 
 
 def _field(location: Sequence[int | str]) -> str:
-    """The place in the request; which of several types was tried there is our own affair."""
+    """Return the path of the field, without the types that pydantic tried there."""
     parts = (part for part in map(str, location) if part not in TYPES and "[" not in part)
     return ".".join(parts) or "(request)"
 
 
 def handle_errors(app: Flask) -> None:
-    """Turn every error of the application into a problem; the outermost edge."""
+    """Register the handlers that turn every error of the application into a problem."""
     app.register_error_handler(RagError, show_error)
     for away in DATABASE_AWAY:
         app.register_error_handler(away, show_error)
@@ -166,7 +175,7 @@ def handle_errors(app: Flask) -> None:
 
 
 def show_error(error: Exception) -> BaseResponse:
-    """One of our own errors; a browser that is not logged in is shown where to."""
+    """Answer with an error of ours; redirect a browser that is not logged in to the login."""
     if isinstance(error, NotAllowed) and has_login() and request.method == "GET" and wants_page():
         return redirect(url_for("login.form", next=request.full_path.rstrip("?")), 303)
     response = problem_response(problem_of(error))
@@ -178,10 +187,10 @@ def show_error(error: Exception) -> BaseResponse:
 
 
 def show_http_error(error: HTTPException) -> BaseResponse:
-    """An error of Flask's, such as an unknown path; an unforeseen exception comes as a 500."""
+    """Answer with an error of Flask's, such as an unknown path, or 500 for an unforeseen one."""
     response = error.get_response()
     if error.response is not None:
-        return response  # an answer that was made for the caller, such as a redirect
+        return response  # a complete response, such as a redirect
     shown = problem_response(problem_of(error))
     for name, value in response.headers.items():
         if name in ("Allow", "Retry-After", "WWW-Authenticate"):
@@ -192,7 +201,7 @@ def show_http_error(error: HTTPException) -> BaseResponse:
 def _detail(error: HTTPException) -> str:
     if isinstance(error, InternalServerError):
         return HIDDEN_DETAIL
-    if hasattr(error, "limit"):  # one of requests, from a library loaded only where one is set
+    if hasattr(error, "limit"):  # a limit of requests; its library is loaded only where one is set
         return f"Too many requests: {error.description} are allowed. Wait a little and try again."
     if isinstance(error, RequestEntityTooLarge):
         allowed, came = request.max_content_length or 0, request.content_length or 0

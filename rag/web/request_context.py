@@ -1,7 +1,7 @@
-"""What one request works with: the application, and its JSON, read strictly.
+"""What one request works with: the application, and the strict reading of its JSON.
 
-Python reads JSON in one step, in which nobody else is served, and lists of lists take thirty times
-the memory of their text. So a long body is read value by value, and its values are counted.
+Python reads JSON in one step, during which no other thread runs, and lists of lists take thirty
+times the memory of their text. So a long body is read value by value, and its values are counted.
 """
 
 import json
@@ -25,12 +25,12 @@ EXTENSION = "groundnote"
 
 
 def application() -> "Application":
-    """What `create_app` was given."""
+    """Return the application that `create_app` was given."""
     return cast("Application", current_app.extensions[EXTENSION])
 
 
 def default_config() -> ContextConfig:
-    """How a new session keeps its context small, unless its maker says otherwise."""
+    """Return how a new session keeps its context small, unless its creator says otherwise."""
     settings = application().settings
     return ContextConfig(
         enabled=settings.summarization_settings.enabled,
@@ -40,14 +40,14 @@ def default_config() -> ContextConfig:
 
 
 def checked_id(text: str, kind: str) -> str:
-    """The id, if it can be one; what cannot be an id names nothing. Raises NotFound."""
+    """Return the id if its form is that of an id. Raises NotFound."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", text):
         raise NotFound(f"There is no {kind} {text[:60]!r}.")
     return text
 
 
 MAX_JSON_BYTES = 32 * 1024 * 1024
-LONG_CHARS = 100_000  # up to so many are read in one step
+LONG_CHARS = 100_000  # a body of at most so many is read in one step
 MOST_VALUES = 500_000  # the longest transcript that may be brought along has 130,000
 _HALF = re.compile("[\ud800-\udfff]")  # of a character
 LONGEST_QUOTE = 60  # of a value that was refused
@@ -55,7 +55,7 @@ TYPE_NAMES: dict[type, str] = {dict: "an object", list: "a list"}
 
 
 def came(value: Any) -> str:
-    """A value of a body, so that whoever sent it knows it again; "" for what is none."""
+    """Return a refused value as its sender recognises it, shortened; "" for other types."""
     if isinstance(value, str) and len(value) > LONGEST_QUOTE:
         return f"a text of {len(value):,} characters"
     if isinstance(value, str | int | float | None):
@@ -64,7 +64,7 @@ def came(value: Any) -> str:
 
 
 class StepwiseParser(json.JSONDecoder):
-    """Reads value by value, so that other threads go on, and no more than a bounded number."""
+    """A JSON decoder that lets other threads run between values, and limits their number."""
 
     def __init__(self, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> None:
         super().__init__(parse_constant=no_number, parse_float=finite, object_hook=object_hook)
@@ -91,7 +91,7 @@ class StepwiseParser(json.JSONDecoder):
 
 
 def no_number(name: str) -> NoReturn:
-    """What Python would write and read, and JSON does not know."""
+    """Refuse NaN and Infinity, which Python reads and JSON does not know. Raises ValueError."""
     raise ValueError(f"{name} is no number in JSON")
 
 
@@ -104,7 +104,7 @@ def whole_keys(members: dict[str, Any]) -> dict[str, Any]:
 
 
 def finite(written: str) -> float:
-    """`1e999` would be written as no JSON again. Raises ValueError."""
+    """Return the number; `1e999` could not be written as JSON again. Raises ValueError."""
     number = float(written)
     if math.isinf(number):
         raise ValueError(f"{written[:LONGEST_QUOTE]} is larger than any number that is kept")
@@ -112,7 +112,7 @@ def finite(written: str) -> float:
 
 
 class StrictJson:
-    """How a request reads its body. Raises ValueError."""
+    """Reads the body of a request. Raises ValueError."""
 
     @staticmethod
     def loads(body: str | bytes) -> Any:
@@ -127,7 +127,7 @@ class JsonRequest(Request):
     """A request whose JSON body is an object, or absent and then an empty one."""
 
     def get_json(self, force: bool = False, silent: bool = False, cache: bool = True) -> Any:
-        """flask-openapi3 asks silently, which would hide what is wrong with a body.
+        """Return the JSON body; flask-openapi3 asks for it silently, which would hide its errors.
 
         Raises:
             UnsupportedMediaType: there is a body of another kind.
@@ -147,7 +147,7 @@ class JsonRequest(Request):
     def _object(self, cache: bool) -> dict[str, Any]:
         if not self.get_data(cache=True).strip():
             return {}
-        self.json_module = StrictJson  # Flask gives each request its own
+        self.json_module = StrictJson  # on the instance: Flask's default is shared
         try:
             body = super().get_json(cache=cache)
         except RecursionError as error:

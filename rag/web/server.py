@@ -40,10 +40,10 @@ log = logging.getLogger(__name__)
 
 
 def serve(settings: Settings) -> None:
-    """Serve until a signal ends it, with one process or several.
+    """Serve with one process or several until a signal ends it.
 
     Raises:
-        SetupError: the data folder, the database, the index or the address cannot be had.
+        SetupError: the data folder, the database, the index or the address cannot be used.
     """
     _share_memory()
     web = settings.web
@@ -67,7 +67,7 @@ def serve(settings: Settings) -> None:
 
 
 def _serve_together(settings: Settings, listener: socket.socket, url: str) -> None:
-    """Several processes; what one of them would have to itself is in one that they share."""
+    """Run several processes, and a shared one for what only one process may have."""
     door, shared = open_door()
     changes: dict[str, Any] = {}
     if _has_folder(settings):
@@ -88,15 +88,15 @@ def _serve_together(settings: Settings, listener: socket.socket, url: str) -> No
 
 
 def _has_folder(settings: Settings) -> bool:
-    """Whether vectors lie in an index that only one process may open."""
+    """Return whether the vectors are in an index that only one process may open."""
     retrieval = settings.retrieval
     is_elsewhere = retrieval.vectors == "postgresql" and not holds_vectors(index_folder(settings))
     return retrieval.chroma_url is None and not is_elsewhere
 
 
 def _share(settings: Settings, door: socket.socket, url: str) -> None:
-    """Until a signal ends it."""
-    allow_sockets()  # each thread of each worker has connections here
+    """Run the shared process until a signal ends it."""
+    allow_sockets()  # each thread of each worker connects to this process
     objects: dict[str, object] = {"counters": limiter()}
     with _reserved_index(settings, os.getppid()), _ended_by_signals(), suppress(SystemExit):
         if _has_folder(settings):
@@ -106,7 +106,7 @@ def _share(settings: Settings, door: socket.socket, url: str) -> None:
 
 
 def _share_memory() -> None:
-    """One heap for all threads: glibc keeps freed memory for each of many otherwise."""
+    """Use one heap for all threads: else glibc keeps freed memory for each of many."""
     with suppress(OSError, AttributeError):  # another C library
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
@@ -115,7 +115,7 @@ def work(settings: Settings) -> None:
     """Do background jobs until a signal ends it.
 
     Raises:
-        SetupError: the queue or the index is one that a single process has to itself.
+        SetupError: the queue or the index is one that only one process may use.
     """
     _check_shared(settings, "A worker beside servers needs")
     if settings.jobs.workers == 0:
@@ -138,7 +138,7 @@ def _check_shared(settings: Settings, who: str) -> None:
 
 
 def _serve_process(settings: Settings, listener: socket.socket, url: str) -> None:
-    """One process; the first one is given the address, to say it."""
+    """Run one process; the first has the address as `url`, to print it, the others ""."""
     failures: list[RagError] = []
     with opened(settings) as application, _reserved_index(settings):
         app = create_app(application)
@@ -159,13 +159,16 @@ def _serve_process(settings: Settings, listener: socket.socket, url: str) -> Non
 
 
 def _reserved_index(settings: Settings, pid: int | None = None) -> AbstractContextManager[None]:
-    """Before anything is promised, and before an index of ours is loaded. Raises SetupError."""
+    """Lock the index's folder, before the index is loaded and the server says it is ready.
+
+    Raises SetupError.
+    """
     return holding(index_folder(settings), pid) if _has_folder(settings) else nullcontext()
 
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """A first signal ends the loop of the server, a second one the wait for its answers."""
+    """Raise SystemExit at a signal: the first ends the loop, a second the wait for answers."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
         raise SystemExit(0)
@@ -189,8 +192,10 @@ def _warn_of_strangers(settings: Settings, url: str) -> None:
 
 
 def _warm_up(application: Application, failures: list[RagError]) -> None:
-    """While the page answers already. Settings that name what is not there end the server, and so
-    does an index of ours that is of no use."""
+    """Load models and check the index while the server already answers.
+
+    Wrong settings and an unusable index end the server: the error goes into `failures`.
+    """
     try:
         application.load()
         if application.settings.retrieval.chroma_url is None:
@@ -204,11 +209,11 @@ def _warm_up(application: Application, failures: list[RagError]) -> None:
     application.tried.wait()
     application.prepare_answers()
     gc.collect()
-    gc.freeze()  # what is loaded by now stays to the end
+    gc.freeze()  # what is loaded by now is never freed
 
 
 def _check_index(settings: Settings) -> None:
-    """Refuse early what the worker would find out late."""
+    """Refuse an index that another process uses before any worker starts."""
     folder = settings.data_dir / "chroma"
     pid = holder_of(folder) if _has_folder(settings) else None
     if pid is None:
@@ -245,13 +250,13 @@ def _listener(host: str, port: int) -> socket.socket:
 
 
 def _unix_listener(path: str) -> socket.socket:
-    """For whoever may write to the file, such as a proxy of the same group."""
+    """Listen on a Unix socket whose group may write to it, such as a proxy's."""
     file = Path(path)
     if file.is_socket():
         with socket.socket(socket.AF_UNIX) as probe:
             if probe.connect_ex(path) == 0:
                 raise OSError(errno.EADDRINUSE, "in use")
-        file.unlink()  # of a server that was killed
+        file.unlink()  # left by a server that was killed
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     file.chmod(0o660)

@@ -1,11 +1,11 @@
-"""Turns belong to the server: each runs to its end, whoever looks on; and what is around a request.
+"""Turns, each of which runs to its end in the server, and what is around every request.
 
-A request that writes an answer holds a thread for as long as its model takes. Only so many are let
-in at once; a few more wait, in fair turn of their owners, and the rest are told to come back (see
-`rag.runtime.budget`).
+A request that writes an answer holds a thread for as long as its model takes. Only so many are
+admitted at once; a few more wait, in fair order of their owners, and the rest are told to come back
+(see `rag.runtime.budget`).
 
-A stream is told by what it cannot send any more. A whole answer has nothing to send until its end,
-so its connection is looked at meanwhile.
+That the client of a stream has left shows when something is sent. For a whole answer nothing is
+sent until its end, so its connection is checked meanwhile.
 """
 
 import gzip
@@ -29,8 +29,8 @@ from rag.web.access.owner import current_owner, is_cookie_caller
 from rag.web.problems import HIDDEN_DETAIL, problem_of, problem_response
 
 LANE_EXTENSION = "groundnote-lane"
-SEND_BUFFER = 0.25  # of the threads are never given to answers
-WAITING_SHARE = 0.25  # of the threads may hold requests that wait
+SEND_BUFFER = 0.25  # share of the threads that is never used for answers
+WAITING_SHARE = 0.25  # share of the threads that may hold waiting requests
 EVENT_STREAM = "text/event-stream"
 
 
@@ -44,9 +44,8 @@ def limit_answers(
 ) -> None:
     """Let requests to these endpoints through the lane; a stream keeps its place to its end.
 
-    Of several owners none has more than half of it, so that another finds a place at once.
-
-    A stream of one that is `telling` begins at once: it says itself how many wait before it.
+    Of several owners none has more than half of the places, so that another finds one at once. A
+    stream of an endpoint in `telling` begins at once: it says itself how many wait before it.
     """
     waiting = max(1, int(WAITING_SHARE * threads))
     capacity = max(1, int((1 - SEND_BUFFER) * threads) - waiting)
@@ -70,12 +69,12 @@ def limit_answers(
 
     @app.teardown_request
     def leave(_error: BaseException | None) -> None:
-        if "answer_ticket" in g:  # nothing is streamed
+        if "answer_ticket" in g:  # no stream has taken the ticket over
             lane.leave(g.answer_ticket)
 
 
 def places_before() -> Iterator[int]:
-    """How many wait before this request, each time that changes; empty once it is its turn."""
+    """Yield how many requests wait before this one, at each change; end when its turn comes."""
     places: Iterator[int] = g.places_before
     return places
 
@@ -90,19 +89,19 @@ def _is_told_bit_by_bit(telling: frozenset[str]) -> bool:
 
 
 def wants_events() -> bool:
-    """Whether the caller prefers a stream of events to one JSON document."""
+    """Return whether the caller prefers a stream of events to one JSON document."""
     offered = ["application/json", EVENT_STREAM]
     return request.accept_mimetypes.best_match(offered) == EVENT_STREAM
 
 
-LOOK_SECONDS = 1.0  # an answer without a model has ended by then
+LOOK_SECONDS = 1.0  # longer than an answer without a model takes
 DISCONNECT_KEY = "waitress.client_disconnected"
-CONNECTIONS = ("gunicorn.socket", "werkzeug.socket")  # where servers leave it; others do not
+CONNECTIONS = ("gunicorn.socket", "werkzeug.socket")  # where some servers put the socket
 
 
 @contextmanager
 def hanging_up_when_left(hang_up: HangUp, *, look_seconds: float = LOOK_SECONDS) -> Iterator[None]:
-    """Hang up once the client of this request has gone, where its server lets us see that."""
+    """Hang up once the client of this request has left, if its server can show that."""
     is_gone = disconnect_check()
     if is_gone is None:
         yield
@@ -123,7 +122,7 @@ def hanging_up_when_left(hang_up: HangUp, *, look_seconds: float = LOOK_SECONDS)
 
 
 def disconnect_check() -> Callable[[], bool] | None:
-    """Says whether the client of this request has gone, where its server lets us see that."""
+    """Return a function that says whether the client has left; None if the server cannot."""
     tells: Callable[[], bool] | None = request.environ.get(DISCONNECT_KEY)
     if tells is not None:
         return tells
@@ -133,7 +132,7 @@ def disconnect_check() -> Callable[[], bool] | None:
 
 
 def has_left(connection: socket.socket) -> bool:
-    """Whether the other side has closed; what it sent before is left to be read."""
+    """Return whether the other side has closed the connection; its data stays unread."""
     try:
         # Not the method of a TLS socket, which takes no flags.
         return not socket.socket.recv(connection, 1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
@@ -144,7 +143,7 @@ def has_left(connection: socket.socket) -> bool:
 
 
 def give_budgets(app: Flask) -> None:
-    """Whoever is known by now is the owner of the work."""
+    """Give each request a budget; the caller, if known, is the owner of the work."""
 
     @app.before_request
     def give() -> None:
@@ -162,7 +161,7 @@ EVENTS = "text/event-stream"
 
 
 def compress_texts(app: Flask) -> None:
-    """Compress where the client can read it, and tell caches that it depends on that."""
+    """Compress responses where the client can read it, and tell caches so (Vary)."""
     app.after_request(_compressed)
 
 
@@ -193,37 +192,38 @@ def _may_be(response: Response) -> bool:
 
 
 EXTENSION = "groundnote-turns"
-SECONDS_AFTER_END = 60.0  # after its end: for a page that comes back late
-ENDING_SECONDS = 5.0  # that a server which ends waits for its answers
+SECONDS_AFTER_END = 60.0  # after its end, for a page that reconnects late
+ENDING_SECONDS = 5.0  # that a stopping server waits for its answers
 SHUT_DOWN = "The server was stopped while it wrote this answer. Ask for it again."
 
-# Asks, and says which answer is begun.
+# Asks a question, and calls its argument with the turn once the answer is begun.
 RunTurn = Callable[[Callable[[OpenTurn], None]], Generator[Event, None, None]]
 
 
 @dataclass(eq=False, slots=True)
 class RunningTurn:
-    """One turn while it runs and for a moment after: every event, for whoever comes."""
+    """A turn while it runs and shortly after: all its events, for every reader."""
 
     session: SessionHandle
     index: int | None = None  # of the answer, once it is begun
-    revision: int = 0  # which attempt at it this is
+    revision: int = 0  # which attempt at the answer this is
     events: list[Event] = field(default_factory=list)
     ended_at: float | None = None
     hang_up: HangUp = field(default_factory=HangUp)
     _change: threading.Condition = field(default_factory=threading.Condition)
 
     def note(self, begun: OpenTurn) -> None:
-        """Which answer is begun."""
+        """Record which answer the turn has begun."""
         with self._change:
             self.index, self.revision = begun.answer.index, begun.answer.revision
             self._change.notify_all()
         self.session.tell(self.index, "", self.stop)  # a model may be silent for long
 
     def run(self, events: Generator[Event, None, None]) -> None:
-        """Read the events to their end; an exception becomes a last one.
+        """Read the events to their end; an exception becomes a last event.
 
-        Behind an answer comes what a judge says of it, if anybody is asked; nobody waits for that.
+        After the answer comes the judge's verdict, if a judge is configured; no reader waits for
+        it.
         """
         budget = Budget(owner=self.session.owner, has_left=lambda: self.hang_up.is_over)
         with (
@@ -251,7 +251,7 @@ class RunningTurn:
             self.session.tell(self.index, self.text(), self.stop)
 
     def text(self) -> str:
-        """What is written so far."""
+        """Return the text of the answer so far."""
         text = ""
         for event in self.events:
             if isinstance(event, Text):
@@ -261,13 +261,14 @@ class RunningTurn:
         return text
 
     def stop(self, reason: str = STOPPED) -> None:
-        """End it early."""
+        """End the turn early."""
         self.hang_up.now(reason)
 
     def follow(self, *, start: int = 0, ping_seconds: float) -> Iterator[tuple[int, Event | None]]:
-        """Its events from one on, numbered from 0, to the last; None whenever none came for long.
+        """Yield the events with their indexes, from `start` on, to the last one.
 
-        Whoever stops reading changes nothing.
+        Yields None as event whenever none came for `ping_seconds`. A reader that stops reading
+        changes nothing.
         """
         position = start
         while True:
@@ -286,13 +287,13 @@ class RunningTurn:
         return len(self.events) > position or self.ended_at is not None
 
     def end(self, *, timeout: float | None = None) -> Finished | Failed | None:
-        """How the answer ended; None if it has not in time."""
+        """Return how the answer ended; None if it has not within `timeout` seconds."""
         with self._change:
             self._change.wait_for(lambda: self._answered() or self.ended_at, timeout=timeout)
         return self._answered()
 
     def judged(self, end: Finished, *, timeout: float) -> Finished:
-        """The end with what a judge says of it, once it has, or as it is after so many seconds."""
+        """Return the end with the judge's verdicts, or as it is after `timeout` seconds."""
         with self._change:
             self._change.wait_for(lambda: self._judged() or self.ended_at, timeout=timeout)
         event = self._judged()
@@ -307,13 +308,13 @@ class RunningTurn:
 
     @contextmanager
     def stopped_when_left(self) -> Iterator[None]:
-        """For a program that waits for the answer: if it leaves, the model is let go."""
+        """Stop the model if the client, a program that waits for the whole answer, leaves."""
         with hanging_up_when_left(self.hang_up), self.stopped_unless_ended():
             yield
 
     @contextmanager
     def stopped_unless_ended(self) -> Iterator[None]:
-        """For a program that reads the answer as it comes: a broken stream ends it."""
+        """Stop the turn if its reader leaves before the end: a broken stream ends it."""
         try:
             yield
         finally:
@@ -322,7 +323,7 @@ class RunningTurn:
 
 
 class Turns:
-    """The turns of this process, at most so many at once; others wait for one to end."""
+    """The turns of this process; at most `most` run at once, the others wait."""
 
     def __init__(self, most: int) -> None:
         self._room = threading.BoundedSemaphore(most)
@@ -349,14 +350,14 @@ class Turns:
             turn.run(events)
 
     def find(self, session: OwnedSession, answer: Message) -> RunningTurn | None:
-        """The one of this process that writes, or wrote, this attempt at an answer."""
+        """Return this process's turn that writes, or wrote, this attempt at an answer."""
         wanted = (session.id, answer.index, answer.revision)
         with self._lock:
             results = (t for t in self._turns if (t.session.id, t.index, t.revision) == wanted)
             return next(results, None)
 
     def any(self) -> bool:
-        """Whether one runs."""
+        """Return whether a turn is running."""
         return bool(self._running())
 
     def _running(self) -> list[RunningTurn]:
@@ -364,7 +365,7 @@ class Turns:
             return [turn for turn in self._turns if turn.ended_at is None]
 
     def close(self) -> None:
-        """End all, with what they have written."""
+        """Stop all turns; what they have written is stored."""
         running = self._running()
         for turn in running:
             turn.stop(SHUT_DOWN)
@@ -374,16 +375,16 @@ class Turns:
 
 
 def turns() -> Turns:
-    """Those of this application."""
+    """Return the turns of this application."""
     extension = current_app.extensions[EXTENSION]
     assert isinstance(extension, Turns)
     return extension
 
 
 def to_the_end(events: Generator[Event, None, None]) -> Generator[Event, None, None]:
-    """The events; an exception becomes a last one, because whoever looks on must be told.
+    """Yield the events; an exception becomes a last event, so that readers learn of it.
 
-    Closing this closes the events, which hangs up on the model.
+    Closing this generator closes the events, which hangs up on the model.
     """
     try:
         yield from events
@@ -394,7 +395,7 @@ def to_the_end(events: Generator[Event, None, None]) -> Generator[Event, None, N
 
 
 def finished(turn: RunningTurn) -> Finished:
-    """The end of a turn, for a client that waits for it; if that leaves, the turn ends, too.
+    """Wait for the end of a turn; if the client leaves, the turn is stopped.
 
     A turn that fails is answered with its problem.
     """
@@ -406,6 +407,6 @@ def finished(turn: RunningTurn) -> Finished:
 
 
 def failure(failed: Failed) -> dict[str, Any]:
-    """The problem that a failed turn ends with; its own message was made for the user."""
+    """Return the problem of a failed turn; its own message was made for the user."""
     problem = problem_of(failed.error, index=failed.index)
     return problem if problem["status"] == 500 else problem | {"detail": failed.message}

@@ -1,4 +1,4 @@
-"""Settings to objects; the only place that names implementations.
+"""Builds objects from settings; the only package that names implementations.
 
-Each module is loaded by whoever needs it: a command that lists sessions waits for nothing else.
+Each module is loaded when it is needed: a command that lists sessions waits for nothing else.
 """

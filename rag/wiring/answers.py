@@ -1,4 +1,4 @@
-"""How the parts that find and answer are put together; loaded when the first of them is needed."""
+"""Builds the parts that search and answer; loaded when the first of them is needed."""
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def retriever_of(application: "Application") -> HybridRetriever:
-    """Searches by meaning and by words."""
+    """Build the retriever, which searches by meaning and by words."""
     return HybridRetriever(
         application.embedder,
         application.index,
@@ -43,7 +43,7 @@ def retriever_of(application: "Application") -> HybridRetriever:
 
 
 def table_answers_of(application: "Application") -> TableAnswers:
-    """Computes answers over rows."""
+    """Build what computes answers over rows."""
     library = TableLibrary(application.tables)
     model = application.model
     planner = None if model is None else ModelPlanner(model, library).result
@@ -51,7 +51,7 @@ def table_answers_of(application: "Application") -> TableAnswers:
 
 
 def _likeness(application: "Application") -> Likeness:
-    """In standard deviations of texts that have nothing to do with each other."""
+    """Build a measure of likeness, in standard deviations of texts on unrelated subjects."""
 
     @cache
     def usual() -> Spread:
@@ -61,7 +61,7 @@ def _likeness(application: "Application") -> Likeness:
     def rows(names: tuple[str, ...]) -> Matrix:
         return application.embedder.embed(names)
 
-    @lru_cache(64)  # of one question, beside the names of table after table
+    @lru_cache(64)  # one question is compared with the names of many tables
     def word(text: str) -> Matrix:
         return application.embedder.embed([text])
 
@@ -73,12 +73,12 @@ def _likeness(application: "Application") -> Likeness:
 
 
 def _packaged_embedder(application: "Application") -> Embedder | None:
-    """The embedding model, if it is the one with which near and unlike were measured."""
+    """Return the embedding model if it is the one that the thresholds were measured with."""
     return application.embedder if application.settings.embedding.is_packaged else None
 
 
 def memory_of(application: "Application") -> ContextBuilder:
-    """What a model sees of a session, and the summaries of what it no longer sees."""
+    """Build what chooses the messages and summaries that a model sees of a session."""
     settings, count = application.settings, application.count
     context, model = settings.context, application.model
     without_model = settings.llm.context_window or context.default_window
@@ -118,7 +118,7 @@ def _offer(application: "Application", model: OpenAIChatModel) -> ToolOffer:
 
 
 def conversation_memory_of(application: "Application") -> ConversationMemory:
-    """What was said in sessions, and the model that summarises it, if one is set."""
+    """Build the memory of sessions, with the model that summarises them, if one is set."""
     settings = application.settings
     wanted = settings.summarization_settings
     return ConversationMemory(
@@ -131,7 +131,7 @@ def conversation_memory_of(application: "Application") -> ConversationMemory:
 
 
 def _summariser(application: "Application") -> Summariser | None:
-    """Writes summaries: `summary_model`, else the model that answers."""
+    """Build the writer of summaries: with `summary_model`, else the model that answers."""
     settings = application.settings
     wanted = settings.summarization_settings
     model = open_model(settings, wanted.summary_model)
@@ -151,7 +151,7 @@ def _summariser(application: "Application") -> Summariser | None:
 
 
 def _excuse(application: "Application", writer: str) -> Excuse | None:
-    """The judge of statements, where the settings name one: no model judges what it wrote."""
+    """Build the judge of statements, if the settings name one other than the writing model."""
     settings = application.settings
     is_named = settings.checks.nli_model is not None or settings.checks.model not in ("auto", "off")
     judge = open_judge(settings) if is_named else None
@@ -168,7 +168,7 @@ def _excuse(application: "Application", writer: str) -> Excuse | None:
 
 
 def assistant_of(application: "Application") -> Assistant:
-    """Answers questions."""
+    """Build the assistant, which answers questions."""
     settings, documents = application.settings, application.documents
     count, model = application.count, application.model
     mentions = NameMentions(application.words, documents, documents.lexicon)
@@ -212,7 +212,7 @@ def assistant_of(application: "Application") -> Assistant:
 
 
 def _others(application: "Application") -> dict[str, Writer]:
-    """Writers with the other models that people may pick; nothing is asked of them before."""
+    """Build writers for the other models that may be picked; no server is called yet."""
     settings, others = application.settings, dict[str, Writer]()
     for name in settings.llm.pickable[1:]:
         model = open_model(settings, name)

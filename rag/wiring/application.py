@@ -1,4 +1,4 @@
-"""The application as the edges see it."""
+"""The application: all parts, built from the settings, as the server and the commands use them."""
 
 import logging
 import os
@@ -71,32 +71,32 @@ if TYPE_CHECKING:
     from rag.tables.answers import TableAnswers
     from rag.tables.store import TableStore
 
-CONNECTION_LOOK_SECONDS = 1.0  # between two looks whether another process connected a model
+CONNECTION_LOOK_SECONDS = 1.0  # between two checks whether another process connected a model
 LONGEST_ADDRESS = 500
 LONGEST_KEY = 2000
 MOST_CHOICES = 20
 
 
 class ConnectedModel:
-    """What the browser says of the model, and what it may say: nothing beside the settings."""
+    """The model that an operator connects in the browser, if the settings name none."""
 
     def __init__(self, configured: Settings, engine: Engine) -> None:
         self._configured, self._is_configured = configured, configured.llm.is_configured
         self._connections = ModelConnections(engine, SecretBox(configured.data_dir))
         self._version = 0
         self._looked_at = 0.0
-        self.problem = ""  # why the connection that is kept cannot be used
+        self.problem = ""  # why the stored connection cannot be used
 
     @property
     def origin(self) -> str:
-        """Where the model is named that answers now: "variable", "file", "browser", or ""."""
+        """Where the current model is configured: "variable", "file", "browser", or "" for none."""
         if not self._configured.llm.is_configured:
             return "browser" if self.current is not None else ""
         return "variable" if os.environ.get(f"{PREFIX}LLM__MODEL") else "file"
 
     @property
     def current(self) -> ModelConnection | None:
-        """The one that was connected in the browser; None also where its key cannot be read."""
+        """The connection made in the browser; None if there is none or its key cannot be read."""
         try:
             connection = self._connections.connection()
         except SetupError as error:
@@ -107,7 +107,7 @@ class ConnectedModel:
         return connection
 
     def settings(self) -> Settings:
-        """Those of the file and the variables, with the connected model where they name none."""
+        """Return the settings, with the connected model if they name none."""
         self._version = self._connections.version()
         self._looked_at = monotonic()
         connection = None if self._configured.llm.is_configured else self.current
@@ -119,7 +119,10 @@ class ConnectedModel:
         return self._configured.model_copy(update={"llm": llm})
 
     def has_changed(self) -> bool:
-        """Whether a model was connected or disconnected since `settings`; looks once a second."""
+        """Return whether a model was connected or disconnected since `settings`.
+
+        It checks at most once a second.
+        """
         if self._is_configured or monotonic() - self._looked_at < CONNECTION_LOOK_SECONDS:
             return False
         self._looked_at = monotonic()
@@ -128,25 +131,25 @@ class ConnectedModel:
     # ── What an operator does ────────────────────────────────────────────────────────────────
 
     def servers(self) -> "list[ModelServer]":
-        """Those that run on this machine."""
+        """Return the model servers that run on this machine."""
         from rag.llm.discovery import local_servers
 
         return local_servers({self._configured.web.port})
 
     def tried(self) -> ModelConnection | None:
-        """What was looked at last; None also where its key cannot be read any more."""
+        """Return the connection being tried; None also if its key cannot be read any more."""
         with suppress(SetupError):
             return self._connections.connection(TRIED)
         return None
 
     def look(self, base_url: str, api_key: str) -> tuple[str, ...]:
-        """Names of the models at an address, which is kept with its key to be tried.
+        """Return the names of the models at an address, and store it with its key to be tried.
 
-        An empty key for the same address is the one that was given before.
+        An empty key for the same address means the key stored before.
 
         Raises:
             UserError: the settings name the model, or this is no address.
-            Forbidden: it lies in this network, and is not named in sources.private_hosts.
+            Forbidden: the address is in the private network, and not in sources.private_hosts.
             ModelUnavailable: no such server answers there.
         """
         from rag.llm.discovery import models_at
@@ -161,7 +164,7 @@ class ConnectedModel:
         return names
 
     def try_out(self, model: str) -> "ModelTrial":
-        """What a model of the server that was looked at can do. Raises UserError."""
+        """Test what a model of the server being tried can do. Raises UserError."""
         from rag.llm.discovery import try_model
         from rag.wiring.components import open_model, open_window
 
@@ -174,7 +177,7 @@ class ConnectedModel:
         return try_model(chat_model, window.tokens())
 
     def use(self, model: str, choices: tuple[str, ...] = ()) -> None:
-        """Have a model of the server that was looked at answer from now on, in every process."""
+        """Let a model of the server being tried answer from now on, in every process."""
         self._refuse_where_settings_name_one()
         looked_at = self._looked_at_server()
         if not 0 < len(model) <= LONGEST_ADDRESS:
@@ -188,7 +191,7 @@ class ConnectedModel:
         )
 
     def disconnect(self) -> None:
-        """Answer without a model again; the key is forgotten."""
+        """Answer without a model again; delete the connection and its key."""
         self._refuse_where_settings_name_one()
         self._connections.forget()
 
@@ -226,9 +229,9 @@ class ConnectedModel:
         Guard(allowed, ports=None).addresses(str(parts.hostname), port)
 
 
-TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
-LOOK_SECONDS = 3.0  # between two looks for passages that the second model has not read
-LOST_SECONDS = 15.0  # between two looks for answers whose process died
+TIDY_SECONDS = 3600  # between two deletions of expired sessions
+LOOK_SECONDS = 3.0  # between two checks for chunks that the second model has not embedded
+LOST_SECONDS = 15.0  # between two checks for answers whose process died
 FIRST_PAUSE_SECONDS = 1.0  # between two tries to warm up
 MADE_OF_A_MODEL = (
     "count", "model", "picked_windows", "asked", "remembered", "memory", "_assistant",
@@ -238,13 +241,13 @@ log = logging.getLogger(__name__)
 
 
 class Application:
-    """Everything the edges need. What shows a page is there at once, what answers at its first use.
+    """All parts of Groundnote; parts that answer are made at their first use.
 
-    Models load, and servers are asked, only when they are first needed.
+    What shows a page is made at once. Models load, and servers are called, only when first needed.
     """
 
     def __init__(self, settings: Settings, embedder: Embedder | None = None) -> None:
-        """Another embedder than the settings name is for tests. Raises SetupError."""
+        """`embedder` replaces the settings' one in tests. Raises SetupError."""
         self.settings = settings
         self._embedder_override = embedder
         self.engine = open_database(settings)
@@ -258,9 +261,9 @@ class Application:
         self.store = SqlConversationStore(self.engine, readable=self.collections.readable)
         self.stopping = Event()
         self.warm = Event()
-        self.tried = Event()  # to warm up
-        self.last_checks: dict[str, bool] = {}  # what was there at the last look
-        self.fault = ""  # of the database, which is not mended by waiting
+        self.tried = Event()  # warming up was tried at least once
+        self.last_checks: dict[str, bool] = {}  # results of the last readiness checks
+        self.fault = ""  # of the database, which needs an operator
 
     # ── Made at the first use ────────────────────────────────────────────────────────────────
 
@@ -274,7 +277,7 @@ class Application:
 
     @once
     def second(self) -> "MultilingualVectors | None":
-        """None where a test gives a model of its own."""
+        """The multilingual embedder; None where a test passes an embedder of its own."""
         return open_second(self.settings, self.engine) if self._embedder_override is None else None
 
     @once
@@ -334,19 +337,19 @@ class Application:
 
     @once
     def model(self) -> "OpenAIChatModel | None":
-        """One for all who write and remember: what a server refused holds for both."""
+        """The one client of the model: writer and memory share what its server refused."""
         return open_model(self.settings)
 
     @once
     def picked_windows(self) -> "dict[str, ModelWindow]":
-        """Of the other models that people may pick for a conversation."""
+        """The windows of the other models that may be picked for a session."""
         settings, others = self.settings, self.settings.llm.pickable[1:]
         opened = {name: open_window(settings, name) for name in others}
         return {name: window for name, window in opened.items() if window is not None}
 
     @once
     def remembered(self) -> "ConversationMemory":
-        """One for memory and tools: a session is read once."""
+        """The memory of sessions, shared by context and tools so that a session is read once."""
         from rag.wiring.answers import conversation_memory_of
 
         return conversation_memory_of(self)
@@ -371,14 +374,14 @@ class Application:
 
     @property
     def assistant(self) -> "Assistant":
-        """With the model that is connected now, in whatever process that was done."""
+        """The assistant with the currently connected model, whatever process connected it."""
         if self.connected.has_changed():
             self._take_connection()
         return self._assistant
 
     @property
     def pickable_models(self) -> tuple[str, ...]:
-        """Of the server that answers now; what people may pick for a conversation."""
+        """The models of the current server that may be picked for a session."""
         if self.connected.has_changed():
             self._take_connection()
         return self.settings.llm.pickable
@@ -390,7 +393,7 @@ class Application:
         return assistant_of(self)
 
     def _take_connection(self) -> None:
-        """What is made of a model is made anew; answers under way end with the old one."""
+        """Drop all parts that depend on the model; answers in progress keep the old one."""
         with _LOADING:
             self.settings = self.connected.settings()
             for name in MADE_OF_A_MODEL:
@@ -399,7 +402,7 @@ class Application:
     # ── Its life ─────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
-        """Take up what a killed process left, and begin to work in the background."""
+        """Recover what a killed process left, and start the background work."""
         try:
             ask_judge(self)
         except SetupError as error:
@@ -416,19 +419,21 @@ class Application:
             Thread(target=self._improve_search, name="second model", daemon=True).start()
 
     def load(self) -> None:
-        """What questions and jobs need is loaded by one thread: two that begin at different ends of
-        libraries that import each other can see one half made, and the client of models looks for
-        what the index loads. Raises SetupError."""
+        """Load what questions and jobs need, in one thread. Raises SetupError.
+
+        Two threads that import libraries which import each other can see one of them half loaded,
+        and the client of models searches for modules that the index loads.
+        """
         with _LOADING:
             _ = self._assistant, self.ingestion
             if self.settings.llm.is_configured or self.settings.embedding.base_url is not None:
                 import_module("openai")
 
     def _tidy_up(self) -> None:
-        """Every process looks for what others left, so that no answer stays pending."""
+        """End answers that other processes left pending, and do other regular work."""
         forgotten_at = monotonic()
         while not self.stopping.wait(min(LOST_SECONDS, TIDY_SECONDS)):
-            with suppress(SQLAlchemyError, OSError, RagError):  # away: the next look is soon
+            with suppress(SQLAlchemyError, OSError, RagError):  # not reachable: tried again soon
                 self.store.interrupt_lost()
                 self.figures.tell()
                 self._note()
@@ -439,9 +444,9 @@ class Application:
                     forgotten_at = monotonic()
 
     def _improve_search(self) -> None:
-        """Have the second model read what the first has read, whenever there is something.
+        """Embed with the second model what only the first has embedded.
 
-        Never beside an upload: whoever asks the first questions would wait for both.
+        Never during an upload: the first questions would wait for both.
         """
 
         def is_over() -> bool:
@@ -450,7 +455,7 @@ class Application:
         while self.second is not None and not self.stopping.wait(LOOK_SECONDS):
             if is_over():
                 continue
-            with suppress(SQLAlchemyError, OSError):  # away: the next look is soon
+            with suppress(SQLAlchemyError, OSError):  # not reachable: tried again soon
                 try:
                     for done, total in self.second.make_missing(is_over):
                         log.info("Search gets better: %d of %d passages", done, total)
@@ -458,7 +463,7 @@ class Application:
                     log_throttled(log, "The second model is not used", error)
 
     def _is_alone(self) -> bool:
-        """Whether no other process can be answering: an embedded index has one at a time."""
+        """Return whether no other process can be answering: only one may open an embedded index."""
         is_local = self.engine.dialect.name == "sqlite"
         return is_local and not self.settings.retrieval.is_shared
 
@@ -467,9 +472,9 @@ class Application:
         return self.settings.jobs.workers > 0
 
     def keep_ready(self) -> None:
-        """Warm up, and then see that the index follows the database, until all stops.
+        """Warm up, and then keep the index in step with the database, until the application stops.
 
-        What is away is waited for, so that nothing needs a new start when it is back.
+        Services that are not reachable are tried again, so that nothing has to be restarted.
         """
         pause = FIRST_PAUSE_SECONDS
         while not self.stopping.wait(0 if not self.tried.is_set() else pause):
@@ -487,11 +492,11 @@ class Application:
                 self.ready()
 
     def warm_up(self) -> None:
-        """Load model and index before the first question needs them, and make the index whole."""
+        """Load model and index before the first question, and complete the index."""
         self.look_at_database()
         self.load()
         if self._does_jobs:
-            self.loader.start()  # beside the model
+            self.loader.start()  # while the model loads
         vectors = self.embedder.embed(["warm"])
         self.warm.set()
         self.index.nearest(vectors, EVERYTHING, limit=1)
@@ -502,7 +507,7 @@ class Application:
         self.tried.set()
 
     def _copy_vectors(self) -> None:
-        """Into the index that the settings name, from the one that they named before."""
+        """Copy vectors from the index that the settings named before into the current one."""
         from rag.search.pgvector import ChangingIndex
 
         if not isinstance(self.index, ChangingIndex) or self.index.is_over:
@@ -514,7 +519,7 @@ class Application:
             log_throttled(log, "The vector index was changed", f"{count} vectors were copied")
 
     def prepare_answers(self) -> None:
-        """Load what the first answers would wait for, once questions can be taken."""
+        """Load what the first answers would otherwise wait for."""
         from rag.language.words import opposites, related
 
         compile_all()
@@ -524,7 +529,7 @@ class Application:
         _ = self.retriever.usual
 
     def refuse_emptied(self) -> None:
-        """Raises SetupError where the database is a new one beside the index of a library."""
+        """Raise SetupError if the database is new but the index holds a library."""
         try:
             refuse_emptied(self.engine, self.settings.data_dir, vectors=self.index.count())
         except SetupError as error:
@@ -532,16 +537,16 @@ class Application:
             raise
 
     def look_at_database(self) -> None:
-        """Page by page, once. Raises StorageFailed for what a backup alone mends."""
+        """Check every page of the database. Raises StorageFailed if only a backup helps."""
         damaged = [name for name in damaged_tables(self.engine) if not is_of_words([name])]
         self.fault = damage_in_words(damaged) if damaged else ""
         if self.fault:
             raise StorageFailed(self.fault)
 
     def _mend_index(self) -> None:
-        """An index that lost what it held, as with a folder, is filled again."""
+        """Fill the index again if it lost vectors, for example with its folder."""
         if self._does_jobs:
-            self._copy_vectors()  # where it broke off
+            self._copy_vectors()  # continue an interrupted copy
         present, wanted = self.index.count(), self.documents.embedded_count()
         if present < wanted and self._does_jobs:
             log_throttled(
@@ -553,9 +558,9 @@ class Application:
         note_manifest(self.engine, self.settings.data_dir, file_places(self.settings), **options)
 
     def repair(self, *, is_asked: bool = False) -> Differences:
-        """Make vectors, words and rows follow the database again; returns what there was to do.
+        """Make vectors, words and rows follow the database again; return what was done.
 
-        Whoever asks for it accepts the database as it is, and has all files read.
+        With `is_asked`, an operator accepts the database as it is, and all files are read.
         """
         with self.ingestion.alone():
             differences = repair(
@@ -569,18 +574,18 @@ class Application:
         return differences
 
     def without_original(self, *, reads: bool = False) -> dict[str, str]:
-        """Names of documents by id, whose file is not there, or another one; `reads` all files."""
+        """Return names of documents, by id, whose file is missing or, with `reads`, has changed."""
         if not self.settings.documents.keep_originals:
             return {}
         return self.documents.without_original(reads=reads)
 
     def without_rows(self, *, reads: bool = False) -> set[str]:
-        """Ids of tables whose rows are gone, or are not those that were noted."""
+        """Return ids of tables whose rows are missing or differ from the manifest."""
         before, places = read_manifest(self.settings.data_dir), file_places(self.settings)
         return tables_without_rows(self.tables, places, before.rows if before else {}, reads=reads)
 
     def rows_made_again(self, *, reads: bool = False) -> list[str]:
-        """Names of documents whose rows were gone, and are read again from the kept files."""
+        """Read documents with missing rows again from their kept files; return their names."""
         lacking = self.without_rows(reads=reads)
         lost = self.without_original(reads=True) if lacking else {}
         made, remade = [], set()
@@ -590,7 +595,7 @@ class Application:
                 table_ids = lacking & {
                     t.id for t in self.tables.tables(EVERYTHING, document_id=document_id)
                 }
-                self.tables.files.remove(table_ids)  # what is not right would be taken for whole
+                self.tables.files.remove(table_ids)  # incomplete files would count as complete
                 remade |= table_ids
                 self.ingestion.read_rows_again(document_id, path.read_bytes())
                 made.append(name)
@@ -599,9 +604,9 @@ class Application:
         return made
 
     def reread(self, collection_id: str) -> Iterator[tuple[int, int, Progress]]:
-        """Read anew what older readers read of a collection; yields how many of how many are done.
+        """Read again what older readers read of a collection; yield done, total and progress.
 
-        What the new reader refuses keeps its text, and says why.
+        A file that the new reader refuses keeps its text, and its report says why.
         """
         older = self.documents.read_before(EVERYTHING.only([collection_id]))
         from rag.ingestion.pipeline import stored_files
@@ -613,12 +618,12 @@ class Application:
             yield done, len(older), report
 
     def stop(self) -> None:
-        """Let go of the index, the reading process and the database."""
+        """Close the index, the reading process and the database."""
         self.stopping.set()
         with suppress(SQLAlchemyError, RagError, OSError):
             self.figures.tell()
             self._note()
-        made = vars(self)  # what nobody has used needs no end
+        made = vars(self)  # parts that were never used need no stop
         if "jobs" in made:
             self.jobs.stop()
         self.traces.close()
@@ -629,7 +634,7 @@ class Application:
         self.engine.dispose()
 
     def forget_old_sessions(self) -> int:
-        """Delete sessions unused for longer than `sessions.ttl_hours`; returns how many."""
+        """Delete sessions unused for longer than `sessions.ttl_hours`; return how many."""
         hours, expired = self.settings.sessions.ttl_hours, self.store.delete_expired()
         if hours is None:
             return expired
@@ -638,24 +643,24 @@ class Application:
             return expired + self.store.delete_unused_since(oldest)
 
     def ready(self) -> dict[str, bool]:
-        """What answers need, and whether it is there."""
+        """Return for each part that answers need whether it works."""
         self.last_checks.update(looked_at(checks_of(self)))
         return dict(self.last_checks)
 
     def can_answer(self, checks: Mapping[str, bool]) -> bool:
-        """Whether questions are answered, if need be by words alone."""
+        """Return whether questions can be answered, at least by words alone."""
         has_begun = checks["embedding_model"] or self.tried.is_set()
         return checks["database"] and checks["storage"] and has_begun
 
 
 def build(settings: Settings, *, embedder: Embedder | None = None) -> Application:
-    """The whole application, over the migrated database. Raises SetupError."""
+    """Build the whole application, over the migrated database. Raises SetupError."""
     return Application(settings, embedder)
 
 
 @contextmanager
 def opened(settings: Settings) -> Iterator[Application]:
-    """The application without a server, for one command."""
+    """Open the application without a server, for one command."""
     application = build(settings)
     try:
         yield application

@@ -1,4 +1,4 @@
-"""Single parts by their settings, for the application and for commands that need no more."""
+"""Builds single parts from settings, for the application and for commands that need no more."""
 
 import os
 from collections.abc import Callable
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from rag.tables.store import TableStore
 
 OPENAI = "https://api.openai.com/v1"
-SHARES = 8  # of the calls of a model, one owner among several has one
+SHARES = 8  # one of several owners has at most this part of a model's calls
 WAITING_CALLS = 256
 
 
 def open_collections(settings: Settings, engine: Engine) -> Collections:
-    """Collections, with what the settings say of callers."""
+    """Build the collections, with what the settings say about callers."""
     auth = settings.auth
 
     def counts_as(owner: str) -> frozenset[str]:
@@ -57,7 +57,7 @@ def open_collections(settings: Settings, engine: Engine) -> Collections:
 
 
 def open_tables(settings: Settings, engine: Engine) -> "TableStore":
-    """Tables, in the data folder unless another place is set. Raises SetupError."""
+    """Open the tables, in the data folder unless `tables.url` is set. Raises SetupError."""
     from rag.tables.store import TableFiles, TableStore
 
     url = settings.tables.url or str(settings.data_dir / "tables")
@@ -69,13 +69,13 @@ def open_tables(settings: Settings, engine: Engine) -> "TableStore":
 
 
 def file_places(settings: Settings) -> Places:
-    """Where the files beside the database lie, as far as they lie on this machine."""
+    """Return where the files beside the database are, if on this machine."""
     rows = Path(settings.tables.url) if settings.tables.url else settings.data_dir / "tables"
     return Places(None if "://" in str(settings.tables.url) else rows)
 
 
 def open_originals(settings: Settings) -> Originals:
-    """The files that documents are read from."""
+    """Open the store of the original files of documents."""
     blobs, url = local_originals(settings), settings.documents.originals_url
     return Originals(
         blobs if url is None else open_blobs(url),
@@ -86,12 +86,12 @@ def open_originals(settings: Settings) -> Originals:
 
 
 def local_originals(settings: Settings) -> FolderBlobs:
-    """Where they lie unless they are kept elsewhere, and where earlier ones lie then."""
+    """Return the default folder of originals, also read for older ones if another is set."""
     return FolderBlobs(settings.data_dir / "originals")
 
 
 def open_embedder(settings: Settings) -> Embedder:
-    """The embedding model; it loads at the first use."""
+    """Return the embedding model; it loads at the first use."""
     embedding = settings.embedding
     if embedding.base_url is None:
         from rag.search.embedders.local import LocalEmbedder
@@ -114,7 +114,7 @@ def open_embedder(settings: Settings) -> Embedder:
 
 
 def open_second(settings: Settings, engine: Engine) -> "MultilingualVectors | None":
-    """The multilingual model beside the packaged one, where it is installed and wanted."""
+    """Return the multilingual model beside the packaged one, if installed and wanted."""
     if not (settings.embedding.is_packaged and settings.embedding.multilingual):
         return None
     from rag.search.embedders.local import E5Embedder, packaged_file
@@ -125,7 +125,7 @@ def open_second(settings: Settings, engine: Engine) -> "MultilingualVectors | No
 
 
 def open_index(settings: Settings, embedder: Embedder, engine: Engine) -> ChunkIndex:
-    """The vector index; where vectors lie in another one still, both. Raises SetupError."""
+    """Open the vector index; if vectors are still in another one, both. Raises SetupError."""
     if settings.retrieval.vectors == "postgresql":
         from rag.search.index_lock import holds_vectors
         from rag.search.pgvector import ChangingIndex, PgVectorIndex
@@ -144,12 +144,12 @@ def open_index(settings: Settings, embedder: Embedder, engine: Engine) -> ChunkI
 
 
 def open_chroma(settings: Settings, embedder: Embedder) -> ChunkIndex:
-    """A folder of ours, one that our workers share, or a Chroma server."""
+    """Open an embedded index, one that the workers share, or a Chroma server's."""
     from rag.search.vectors import ChromaIndex, SharedIndex
 
     if (settings.retrieval.chroma_url or "").startswith(SCHEME):
         return SharedIndex(str(settings.retrieval.chroma_url))
-    import_module("chromadb")  # before any thread can ask: see `Application.load`
+    import_module("chromadb")  # before threads start: see `Application.load`
     if settings.retrieval.chroma_url is not None:
         retrieval = settings.retrieval
         return ChromaIndex(
@@ -159,12 +159,12 @@ def open_chroma(settings: Settings, embedder: Embedder) -> ChunkIndex:
 
 
 def index_folder(settings: Settings) -> Path:
-    """Of the embedded vector index."""
+    """Return the folder of the embedded vector index."""
     return settings.data_dir / "chroma"
 
 
 def open_reranker(settings: Settings) -> "CrossEncoderReranker | None":
-    """The cross-encoder, if one is named."""
+    """Return the cross-encoder, or None if none is named."""
     name = settings.retrieval.rerank_model
     if name is None:
         return None
@@ -174,7 +174,7 @@ def open_reranker(settings: Settings) -> "CrossEncoderReranker | None":
 
 
 def open_model(settings: Settings, name: str | None = None) -> "OpenAIChatModel | None":
-    """The language model, or another one at the same server; None if none is set."""
+    """Return the language model, or another one at the same server; None if none is set."""
     llm = settings.llm
     chosen = name or llm.model
     if llm.model is None or chosen is None:
@@ -197,7 +197,7 @@ def open_model(settings: Settings, name: str | None = None) -> "OpenAIChatModel 
 
 @cache
 def _lane(base_url: str, calls: int, are_one: bool) -> "Lane":
-    """One for all models of a server: answers, judgements and summaries wait in one turn."""
+    """Return the one lane of a server: answers, judgements and summaries share its queue."""
     from rag.runtime.budget import Lane
 
     share = None if are_one else max(1, calls // SHARES)
@@ -205,9 +205,9 @@ def _lane(base_url: str, calls: int, are_one: bool) -> "Lane":
 
 
 def open_window(settings: Settings, picked: str | None = None) -> ModelWindow | None:
-    """How much the language model takes, or one that may be picked; None if none is set.
+    """Return the window of the language model, or of one that was picked; None if none is set.
 
-    The settings cap the usual one's alone.
+    The settings limit only the default model's window.
     """
     llm = settings.llm
     if llm.model is None:
@@ -218,7 +218,7 @@ def open_window(settings: Settings, picked: str | None = None) -> ModelWindow | 
 
 
 def load_limits(settings: Settings) -> "LoadLimits":
-    """Bounds of one file."""
+    """Return the limits of one file."""
     from rag.documents.limits import MEBIBYTE, LoadLimits
     from rag.documents.readers.pictures import models_for
 
@@ -232,7 +232,7 @@ def load_limits(settings: Settings) -> "LoadLimits":
 
 
 def open_loader(settings: Settings) -> "GuardedLoader":
-    """Who reads files: this machine, and a server where one is set. Raises SetupError."""
+    """Return what reads files: this machine, or a server if one is set. Raises SetupError."""
     from rag.documents.sandbox import GuardedLoader
 
     limits, server = load_limits(settings), reading_server(settings)
@@ -244,7 +244,7 @@ def open_loader(settings: Settings) -> "GuardedLoader":
 
 
 def reading_server(settings: Settings) -> "ReadingServer | None":
-    """The one that is set. Raises SetupError where its address is none."""
+    """Return the configured server that reads files, or None. Raises SetupError."""
     documents = settings.documents
     if documents.reader_url is None:
         return None
@@ -260,12 +260,12 @@ def reading_server(settings: Settings) -> "ReadingServer | None":
 
 
 def ocr_folder(settings: Settings) -> Path:
-    """Where models lie that read pictures in other scripts."""
+    """Return the folder of the models that read pictures in other scripts."""
     return settings.data_dir / "ocr"
 
 
 def open_judge(settings: Settings) -> "Judge | None":
-    """Who decides what words leave open, if anybody is to."""
+    """Return the judge of what words leave open, or None."""
     from rag.llm.judges import InferenceJudge, ModelJudge
 
     wanted = settings.checks
@@ -279,13 +279,13 @@ def open_judge(settings: Settings) -> "Judge | None":
 
 
 Made = TypeVar("Made")
-_MAKING = RLock()  # one for all: what is made may need others, in any order
+_MAKING = RLock()  # one lock for all: making one may need others, in any order
 
 
 class once(Generic[Made]):  # noqa: N801 - it is read as a decorator
-    """Calls the method once, whatever thread asks first, and keeps what it returns.
+    """Calls the method once, even with several threads, and keeps what it returns.
 
-    What only one attribute needs is imported in its method, and so loaded with it.
+    Modules that only one attribute needs are imported in its method, so that they load with it.
     """
 
     def __init__(self, make: Callable[[Any], Made]) -> None:
@@ -293,7 +293,7 @@ class once(Generic[Made]):  # noqa: N801 - it is read as a decorator
         self._name = make.__name__
 
     def __get__(self, owner: Any, kind: type) -> Made:
-        # Only until it is made: from then on it is found in the object itself.
+        # Only called the first time: then the value is in the object's `__dict__`.
         with _MAKING:
             if self._name not in owner.__dict__:
                 owner.__dict__[self._name] = self._make(owner)
@@ -305,7 +305,7 @@ SHARED = "share/groundnote"
 
 
 def package_folder(name: str, *, beside: Path = HOME, package: str = "groundnote") -> Path:
-    """A folder: `templates`, `static`, or the sample `library`. Raises SetupError."""
+    """Return a folder: `templates`, `static`, or the sample `library`. Raises SetupError."""
     for place in (beside / name, beside / "data" / name):
         if place.is_dir():
             return place

@@ -1,4 +1,4 @@
-"""The one policy of all that listens: who may reach it, under which names, and who asks."""
+"""The policy of every listening server: who may reach it, under which names, and who asks."""
 
 import hmac
 import json
@@ -27,15 +27,15 @@ ProxyNetwork = IPv4Network | IPv6Network
 class ListenerPolicy:
     """What holds for every request that a listener takes."""
 
-    names: frozenset[str]  # under which it may be called; empty: any
-    proxies: tuple[ProxyNetwork, ...]  # whose word of their clients is believed
+    names: frozenset[str]  # host names it answers to; empty: any
+    proxies: tuple[ProxyNetwork, ...]  # whose forwarded headers are believed
 
     def answers_as(self, host: str) -> bool:
-        """Whether a Host header names it."""
+        """Return whether a Host header names this server."""
         return not self.names or host_name(host) in self.names
 
     def client_of(self, peer: str, forwarded_for: str) -> str:
-        """The address of who asks: the last that no trusted proxy has, of those they tell."""
+        """Return the client's address: the last forwarded one that is no trusted proxy."""
         client = peer
         for hop in reversed(forwarded_for.split(",")):
             address = address_of(hop)
@@ -46,10 +46,10 @@ class ListenerPolicy:
 
 
 def listener_policy(settings: Settings, host: str) -> ListenerPolicy:
-    """The policy of what listens at `host`. Raises SetupError for what would let anybody in.
+    """Return the policy of a server at `host`. Raises SetupError if anybody could get in.
 
-    Where everybody is the same owner, only this machine may ask. On loopback any other name in the
-    Host header means that a foreign page's name was bound to this machine, to read its answers.
+    Where all callers are one owner, only this machine may ask. On loopback, another name in the
+    Host header means that a foreign page's name was bound to this machine, to read its responses.
     """
     proxies = tuple(networks_of(settings.auth.believed_proxies))
     allowed = {name.lower() for name in settings.web.allowed_hosts}
@@ -79,7 +79,7 @@ def _refuse_everybody(settings: Settings, host: str) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens there, as at a Unix socket."""
+    """Return whether only this machine reaches `host`, as with a Unix socket."""
     if host == "localhost" or host.startswith(UNIX):
         return True
     address = address_of(host)
@@ -87,12 +87,12 @@ def is_loopback(host: str) -> bool:
 
 
 def is_own_origin(origin: str, host: str) -> bool:
-    """Whether the page that sends a request was served under the name that it is sent to."""
+    """Return whether the requesting page was served under the host of the request."""
     return origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
 
 
 def host_name(host: str) -> str:
-    """The host without its port, in small letters: "[::1]:8000" gives "[::1]"."""
+    """Return the host without its port, in lower case: "[::1]:8000" gives "[::1]"."""
     match = _WITH_PORT.fullmatch(host.lower())
     return match[1] if match else host.lower()
 
@@ -101,12 +101,12 @@ def host_name(host: str) -> str:
 
 
 def relayed(address: str, secrets: SecretBox) -> dict[str, str]:
-    """What our own MCP server sends along with what somebody at that address asked of it."""
+    """Return the header with which Groundnote's MCP server passes its client's address on."""
     return {RELAY_HEADER: f"{address} {secrets.sign(address)}"}
 
 
 def relayed_client(value: str, secrets: SecretBox) -> str:
-    """The address, if the relay has this installation's key; else ""."""
+    """Return the passed-on address if it is signed with this installation's key; else ""."""
     address, _, signature = value.partition(" ")
     is_ours = hmac.compare_digest(signature.encode(), secrets.sign(address).encode())
     return address if is_ours else ""
@@ -116,7 +116,7 @@ def relayed_client(value: str, secrets: SecretBox) -> str:
 
 
 def networks_of(trusted: Iterable[str]) -> list[ProxyNetwork]:
-    """Raises SetupError."""
+    """Return the networks. Raises SetupError."""
     try:
         return [ip_network(network, strict=False) for network in trusted]
     except ValueError as error:
@@ -127,7 +127,7 @@ def networks_of(trusted: Iterable[str]) -> list[ProxyNetwork]:
 
 
 def is_among(text: str, networks: Sequence[ProxyNetwork]) -> bool:
-    """A peer without an address, as on a Unix socket, is this machine."""
+    """Return whether the address is in the networks; "", as on a Unix socket, is this machine."""
     if not networks:
         return False
     address = address_of(text) or ip_address("127.0.0.1")
@@ -135,7 +135,7 @@ def is_among(text: str, networks: Sequence[ProxyNetwork]) -> bool:
 
 
 def address_of(text: str) -> IPv4Address | IPv6Address | None:
-    """Without the port that some proxies write behind it; IPv4 as such where `::` listens."""
+    """Return the address without a port; an IPv4 address also where it is written as IPv6."""
     bare = text.strip().removeprefix("[").partition("]")[0]
     if bare.count(":") == 1:
         bare = bare.partition(":")[0]
@@ -152,13 +152,13 @@ ADDRESS_FILE = "server.json"
 
 
 def write_address(data_dir: Path, url: str) -> None:
-    """Leave a note where a running server can be reached, for `groundnote ingest` beside it."""
+    """Write the URL and pid of a running server, for commands such as `groundnote ingest`."""
     address = {"url": url, "pid": os.getpid()}
     (data_dir / ADDRESS_FILE).write_text(json.dumps(address), encoding="utf-8")
 
 
 def forget_address(data_dir: Path) -> None:
-    """Remove the note if it is ours or of a server that is gone."""
+    """Delete that file if it is from this process or from a server that has ended."""
     path = data_dir / ADDRESS_FILE
     with suppress(OSError, ValueError, KeyError, TypeError):
         is_ours = json.loads(path.read_text(encoding="utf-8"))["pid"] == os.getpid()
@@ -167,7 +167,7 @@ def forget_address(data_dir: Path) -> None:
 
 
 def running_server(data_dir: Path) -> str | None:
-    """The URL of the server that holds this data, if one runs on this machine."""
+    """Return the URL of the server that holds this data, if one runs on this machine."""
     try:
         address = json.loads((data_dir / ADDRESS_FILE).read_text(encoding="utf-8"))
         pid = int(address["pid"])
@@ -176,6 +176,6 @@ def running_server(data_dir: Path) -> str | None:
         return None
     index = data_dir / "chroma"
     if index.is_dir() and holder_of(index) != pid:
-        return None  # another process has the number now, as happens in containers
+        return None  # another process has this pid now, as happens in containers
     url = str(address["url"])
     return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")

@@ -1,4 +1,4 @@
-"""What answers need, looked at part by part."""
+"""Checks of every part that answers need."""
 
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from rag.wiring.application import Application
 
 READY_SECONDS = 4.0  # for all checks together
-ReadinessProbe = Callable[[], Any]  # raises what is wrong
+ReadinessProbe = Callable[[], Any]  # raises if the part does not work
 
 
 def checks_of(application: "Application") -> dict[str, ReadinessProbe]:
-    """Of one application, by what it tells of them."""
+    """Return the checks of an application, by their names."""
     checks: dict[str, ReadinessProbe] = {
         "database": lambda: _ask_database(application),
         "embedding_model": lambda: _ask_model(application),
@@ -39,7 +39,7 @@ def checks_of(application: "Application") -> dict[str, ReadinessProbe]:
 
 
 def looked_at(checks: Mapping[str, ReadinessProbe]) -> dict[str, bool]:
-    """All at once; what takes too long does not work."""
+    """Run all checks at once; one that takes too long has failed."""
     pool = ThreadPoolExecutor(len(checks))
     probes = {name: pool.submit(_works, check) for name, check in checks.items()}
     wait(probes.values(), timeout=READY_SECONDS)
@@ -56,7 +56,7 @@ def _works(check: ReadinessProbe) -> bool:
 
 
 def _ask_model(application: "Application") -> None:
-    """A local model is loaded; a server answers."""
+    """Check that a local model is loaded, or that the embedding server answers."""
     if not application.warm.is_set():
         raise ModelUnavailable("The embedding model is not loaded yet.")
     if application.settings.embedding.base_url is not None:
@@ -64,12 +64,12 @@ def _ask_model(application: "Application") -> None:
 
 
 def ask_judge(application: "Application") -> None:
-    """The cross-encoder is there and its labels can be told apart. Raises SetupError."""
+    """Check that the cross-encoder exists and its labels are known. Raises SetupError."""
     check_judge(application.settings.checks.nli_model)
 
 
 def check_judge(folder: Path | None) -> str:
-    """Which verdicts it gives; "" where there is none. Raises SetupError."""
+    """Return which verdicts the judge at `folder` gives; "" if None. Raises SetupError."""
     from rag.llm.judges import labels_of
 
     if folder is None:

@@ -1,4 +1,4 @@
-"""What is stored, by its settings, for commands that need no more."""
+"""Opens database, sources and backups from settings, for commands that need no more."""
 
 import logging
 import tempfile
@@ -37,7 +37,10 @@ OURS = ("groundnote.db", "chroma")
 
 
 def open_database(settings: Settings, *, backs_up: bool = True) -> Engine:
-    """The migrated database; an older one is backed up first. Raises SetupError, StorageFailed."""
+    """Open the migrated database, after a backup of an older one.
+
+    Raises SetupError and StorageFailed.
+    """
     make_data_dir(settings)
     refuse_unfinished(settings.data_dir)
     try:
@@ -52,7 +55,7 @@ def open_database(settings: Settings, *, backs_up: bool = True) -> Engine:
     except (SQLAlchemyError, OSError) as error:
         if is_damage(error):
             raise SetupError(damage_in_words([UNREADABLE])) from error
-        place = make_url(settings.database_url).render_as_string()  # without the password
+        place = make_url(settings.database_url).render_as_string()  # without password
         raise SetupError(
             f"The database {place} cannot be opened ({getattr(error, 'orig', None) or error}). "
             "Check sessions.database_url, that its server runs, and that this user may write there."
@@ -74,12 +77,12 @@ def _back_up(settings: Settings, engine: Engine, revision: str) -> None:
 
 
 def make_data_dir(settings: Settings) -> None:
-    """The folder of everything we keep, for its owner only. Raises SetupError."""
+    """Create the data folder, readable by its owner only. Raises SetupError."""
     folder = settings.data_dir
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if any((folder / name).exists() for name in OURS):  # also where an earlier version made it
-            with suppress(PermissionError):  # somebody else's folder that we may write to
+        if any((folder / name).exists() for name in OURS):  # also if an earlier version created it
+            with suppress(PermissionError):  # another user's folder that is writable
                 folder.chmod(0o700)
         with tempfile.TemporaryFile(dir=folder):
             return
@@ -100,7 +103,7 @@ if TYPE_CHECKING:
 
 
 def book_of(application: "Application") -> SourceRegistry:
-    """What people ask of sources."""
+    """Build the registry of the sources of documents."""
     return SourceRegistry(
         SourceTable(application.engine),
         application.documents,
@@ -111,7 +114,7 @@ def book_of(application: "Application") -> SourceRegistry:
 
 
 def syncs_of(application: "Application") -> "Syncs":
-    """What does the syncs."""
+    """Build what runs the syncs."""
     from rag.connectors.sync import Syncs
     from rag.connectors.transfer import Limits, Parts
 
@@ -137,7 +140,7 @@ def syncs_of(application: "Application") -> "Syncs":
 
 
 def watch_of(application: "Application") -> None:
-    """Have folders looked at when something changes there, until all stops."""
+    """Watch folders, and sync them when something changes, until the application stops."""
     from rag.connectors.folder import watch
 
     book = application.sources
@@ -155,19 +158,19 @@ def watch_of(application: "Application") -> None:
 
 
 def _is_under_way(source: DocumentSource) -> bool:
-    """Its first look, which tells what it found, comes before those that watching asks for."""
+    """Return whether a change may be synced: not before the first sync, nor while it is removed."""
     is_new = source.state is SyncState.IDLE and source.last_synced_at is None
     return not is_new and source.state is not SyncState.REMOVING
 
 
 # ── Backups by the settings: what a library consists of, and where one is put back to ─────────────
 
-BEFORE_MIGRATION = "backups"  # of the data folder
+BEFORE_MIGRATION = "backups"  # in the data folder
 BACKUPS_KEPT = 3  # of those made before migrations
 
 
 def library_of(settings: Settings, engine: Engine) -> Library:
-    """What a backup keeps."""
+    """Return what a backup saves."""
     blobs, url = local_originals(settings), settings.documents.originals_url
     values, secrets = without_secrets(settings.model_dump(mode="json"))
     return Library(
@@ -183,7 +186,7 @@ def library_of(settings: Settings, engine: Engine) -> Library:
 
 
 def empty_library(settings: Settings) -> EmptyLibrary:
-    """Where a backup is put back to."""
+    """Return where a backup is restored to."""
     url = settings.documents.originals_url
     return EmptyLibrary(
         settings.data_dir,
@@ -208,9 +211,9 @@ def _is_empty(database_url: str) -> bool:
 
 
 def back_up_before_migration(settings: Settings, engine: Engine) -> BackupManifest:
-    """A way back, beside the library: its files under second names, its database as it is.
+    """Back the library up beside it: files as hard links, the database as a copy.
 
-    Raises StorageFailed where the disk has no room for it.
+    Raises StorageFailed if the disk has no room for it.
     """
     repository = BackupRepository(FolderBlobs(settings.data_dir / BEFORE_MIGRATION))
     manifest = back_up(library_of(settings, engine), repository, links=True)
@@ -219,7 +222,7 @@ def back_up_before_migration(settings: Settings, engine: Engine) -> BackupManife
 
 
 def without_secrets(values: Mapping[str, Any], path: str = "") -> tuple[dict[str, Any], list[str]]:
-    """Settings that a backup may hold, and the names of those that it may not."""
+    """Return the settings without secrets, and the names of the secrets."""
     shown: dict[str, Any] = {}
     secrets: list[str] = []
     for key, value in values.items():

@@ -19,7 +19,7 @@ from rag.records import (
     DocumentLink,
     Mention,
     MissingIdentifier,
-    ShownPassage,
+    QuotedPassage,
     Source,
 )
 from rag.records.answers import OPEN
@@ -296,11 +296,11 @@ class TestAsText:
         ],
     )
     def test_folded_passages_are_one_line_without_signs(self, text, told):
-        assert gist(ShownPassage(1, "A", text)) == told
+        assert gist(QuotedPassage(1, "A", text)) == told
 
     def test_folded_passages_are_cut_with_their_number_behind(self):
-        long = ShownPassage(4, "B", "one two three four " * 30)
-        first = [ShownPassage(n, "A", "text") for n in (1, 2, 3)]
+        long = QuotedPassage(4, "B", "one two three four " * 30)
+        first = [QuotedPassage(n, "A", "text") for n in (1, 2, 3)]
 
         assert "".join(markdown_of(Card((*first, long)))).endswith("one two three four … [4]")
 

@@ -13,7 +13,7 @@ from threading import Event
 
 import pytest
 
-from rag.chat.answers import Answering, ShownSources
+from rag.chat.answers import Answering, ContextSources
 from rag.chat.assistant import Assistant
 from rag.chat.draft import ModelWriter
 from rag.citations.markers import cited_numbers
@@ -213,11 +213,13 @@ class TestSmallWindows:
         hits = application.retriever.search("weight of the Nimbus", EVERYTHING, limit=8)
         sources = session.register(hits)
 
-        alone = memory.prepare(session, session.begin("What does it weigh?"), ShownSources(sources))
+        alone = memory.prepare(
+            session, session.begin("What does it weigh?"), ContextSources(sources)
+        )
         said = [ImportedMessage("user", "Hi. " * 50), ImportedMessage("assistant", "Hi.")]
         session.append(said, [])
         beside = memory.prepare(
-            session, session.begin("What does it weigh?"), ShownSources(sources)
+            session, session.begin("What does it weigh?"), ContextSources(sources)
         )
 
         assert len(alone.sources) > len(beside.sources) > 0
@@ -234,12 +236,12 @@ class TestWithoutAReader:
         unread = application.assistant._memory
         turn = session.begin("What does it weigh?")
 
-        prepared = unread.prepare(session, turn, ShownSources(sources))
+        prepared = unread.prepare(session, turn, ContextSources(sources))
 
         assert (
             prepared.sources
             == sources
-            != read.prepare(session, turn, ShownSources(sources)).sources
+            != read.prepare(session, turn, ContextSources(sources)).sources
         )
         assert 0 < prepared.stats["tokens"] <= prepared.stats["budget"]
         assert not prepared.messages

@@ -67,7 +67,7 @@ class TestAModelThatIsBusy:
 
 class TestAVeryLongPast:
     def test_is_read_in_the_background_and_the_answer_does_not_wait(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("rag.chat.context.AT_ONCE_SECONDS", 0.0)
+        monkeypatch.setattr("rag.chat.context.SUMMARY_SECONDS", 0.0)
         said = [("user", "How heavy is part {}?"), ("assistant", "Part {} weighs {} g [1]. " * 9)]
         messages = [
             {"role": role, "content": text.format(*[at] * 18)}

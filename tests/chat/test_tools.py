@@ -33,6 +33,11 @@ def raw(arguments):
     return ToolCall("c1", "weigh", arguments)
 
 
+class Scales(Toolbox):
+    names = ("weigh",)
+    weigh = staticmethod(weigh)
+
+
 def test_a_tool_is_described_by_its_signature_and_docstring():
     spec = tool_spec(weigh)
 
@@ -48,7 +53,7 @@ def test_a_tool_is_described_by_its_signature_and_docstring():
 
 
 def test_a_call_is_made_with_its_arguments():
-    result = Toolbox([weigh]).run(call(product=" Aero 5 ", decimals=2.0, exact=True, factor=2.5))
+    result = Scales().run(call(product=" Aero 5 ", decimals=2.0, exact=True, factor=2.5))
 
     assert result == ToolResult("Aero 5 2 True 2.5", "weighed")
 
@@ -77,7 +82,7 @@ def test_a_call_is_made_with_its_arguments():
     ],
 )
 def test_a_wrong_call_gives_an_error_that_the_model_can_act_on(wrong, told):
-    result = Toolbox([weigh]).run(wrong)
+    result = Scales().run(wrong)
 
     assert result.content.startswith("Error: ")
     assert told in result.content
@@ -88,15 +93,18 @@ def test_a_wrong_call_gives_an_error_that_the_model_can_act_on(wrong, told):
 @given(st.text(max_size=60), st.text(max_size=60))
 @settings(max_examples=80, deadline=None)
 def test_no_call_of_a_model_raises(name, arguments):
-    assert Toolbox([weigh]).run(ToolCall("c", name, arguments)).content.startswith("Error")
+    assert Scales().run(ToolCall("c", name, arguments)).content.startswith("Error")
 
 
 def test_a_failure_of_ours_goes_to_the_model_as_well():
-    def look() -> ToolResult:
-        """Look."""
-        raise ModelUnavailable("The embedding server is down.")
+    class Looking(Toolbox):
+        names = ("look",)
 
-    result = Toolbox([look]).run(call("look"))
+        def look(self) -> ToolResult:
+            """Look."""
+            raise ModelUnavailable("The embedding server is down.")
+
+    result = Looking().run(call("look"))
 
     assert result.content == "Error: The embedding server is down."
 
@@ -169,7 +177,7 @@ def toolbox(session, outside):
             query_tables=lambda session, question: "7 rows [1]",
         ),
         shown=[1],
-    ).toolbox()
+    )
 
 
 @pytest.mark.parametrize(

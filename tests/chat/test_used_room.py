@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.chat.context import ContextBuilder, MemoryRules, ShownSources
+from rag.chat.context import ContextBuilder, ContextSources, MemoryRules
 from rag.chat.draft import ModelWriter
 from rag.chat.tool_loop import RoundLimits, ToolOffer, ToolResult, tool_rounds
 from rag.memory.conversation import ConversationMemory
@@ -57,7 +57,7 @@ def prepared_for(engine, window, tools=None):
     )
     session = talked(SqlConversationStore(engine), memory)
     turn = session.begin("Give me an overview of the gates.")
-    return session, memory.prepare(session, turn, ShownSources())
+    return session, memory.prepare(session, turn, ContextSources())
 
 
 @pytest.fixture

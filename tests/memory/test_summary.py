@@ -10,7 +10,7 @@ from rag import HistoryTrimmer
 from rag.citations.markers import cited_numbers
 from rag.errors import ModelUnavailable
 from rag.language.names import Lexicon
-from rag.memory.history import CLOSES, OPENS, History, ShownParagraphs
+from rag.memory.history import CLOSES, OPENS, History, ParagraphSelection
 from rag.memory.recall import PLACES
 from rag.memory.summariser import ModelReply, Summariser, corrected
 from rag.memory.summary import NO_SUMMARY_DRAFT, Room, spelled_out, summarise
@@ -498,7 +498,7 @@ class TestWhatIsBroughtBack:
         asked = [("When does the heron nest?", "In May, near the weir.")]
         past = past_of([*filler, *asked])
 
-        shown = ShownParagraphs(past, 200, past.phrases, wanted="When in May?")
+        shown = ParagraphSelection(past, 200, past.phrases, wanted="When in May?")
         assert shown.take(1 * PLACES)
         assert shown.take(3 * PLACES)
         text = shown.text()

@@ -3,7 +3,7 @@
 import pytest
 
 from rag.chat.assistant import Assistant
-from rag.memory.history import History, ShownParagraphs
+from rag.memory.history import History, ParagraphSelection
 from rag.regression.player import (
     Player,
     holds,
@@ -126,7 +126,7 @@ def test_what_is_not_brought_back_is_told(replayer, place, monkeypatch):
     assert failed(replayer, place, BROUGHT, HOW_LONG, turn) == []
 
     def nothing(past, question, **rules):
-        return ShownParagraphs(past, 0, past.phrases)
+        return ParagraphSelection(past, 0, past.phrases)
 
     monkeypatch.setattr(History, "recalled", nothing)
 

@@ -39,6 +39,7 @@ def wrong(tmp_path, text, name="talk.json"):
         ('"ask"]}', "a turn was expected"),
         ('{"regenerate": true}]}', '"regenerate": nothing was asked before'),
         ('{"add": {"name": "x"}}]}', '"add": it needs either "text" or "file"'),
+        ('{"ask": "a"},\n {"compress": false}]}', '"compress": true was expected, false came'),
         ("]}", 'line 2, "turns": at least one entry was expected'),
         ('{"ask": "a", "ask": "b"}]}', 'line 3, "ask": this key stands twice'),
         ('{"ask": "a",,}]}', "line 3: not JSON"),
@@ -46,6 +47,46 @@ def wrong(tmp_path, text, name="talk.json"):
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_line(tmp_path, turns, told):
     assert told in wrong(tmp_path, HEAD + turns)
+
+
+@pytest.mark.parametrize(
+    ("expectations", "refusal"),
+    [
+        ({"says": []}, '"says": at least one entry was expected, none came'),
+        ({"cites": []}, '"cites": at least one entry was expected'),
+        ({"says": ["ok", " \n"]}, '"says": " \\n" stands in every text'),
+        ({"says": ["**"]}, '"says": "**" stands in every text'),
+        ({"says_not": ["days [3]"]}, '"says_not": "days [3]" holds a number'),
+        ({"says_not": ["【3】"]}, "holds a number, and numbers are set apart from words"),
+        ({"resolves_to": "?!"}, '"resolves_to": "?!" has no word'),
+        ({"computes": " "}, '"computes": " " stands in every text'),
+        ({"cites": [{"document": "a.md", "place": " "}]}, '"place": " " stands in every text'),
+        (
+            {"verdicts": ["supported", "computed", "contradicted", "off_subject", "open"]},
+            '"verdicts": every citation has one of these',
+        ),
+    ],
+)
+def test_what_can_never_fail_is_an_error_of_the_file(tmp_path, expectations, refusal):
+    turns = [{"ask": "a"} | expectations]
+
+    told = wrong(tmp_path, json.dumps({"title": "x", "documents": "d", "turns": turns}))
+
+    assert refusal in told
+    assert "line 1, turn 1" in told
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [{"restart": True}],
+        [{"import": [{"role": "user", "content": "Hi"}]}, {"settings": {"enabled": False}}],
+    ],
+)
+def test_a_script_that_checks_nothing_is_refused(tmp_path, turns):
+    told = wrong(tmp_path, json.dumps({"title": "x", "documents": "d", "turns": turns}))
+
+    assert "nothing is asked or compressed, so that nothing is checked" in told
 
 
 @pytest.mark.parametrize(
@@ -57,6 +98,9 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path, turns, told):
         ({"states": [{"words": "x", "turn": 3}]}, "turn 3 comes later; name an earlier one"),
         ({"recalls": [{"ask": "q", "turn": 9, "words": "x"}]}, "there is no turn 9"),
         ({"keeps_names_of": [0]}, "1 or more was expected, 0 came"),
+        ({"keeps_names_of": []}, '"keeps_names_of": at least one entry was expected'),
+        ({"states": [{"words": " ", "turn": 1}]}, '"words": " " stands in every text'),
+        ({"states": [{"words": "x", "source": "a.md"}]}, '"source" needs the "turn" that cites'),
     ],
 )
 def test_turns_that_cannot_be_meant_are_errors_of_the_file(tmp_path, compress, told):

@@ -1,6 +1,7 @@
 """Conversations are replayed as they are written: over restarts, other documents, recordings."""
 
 import json
+import re
 
 import pytest
 
@@ -38,6 +39,14 @@ def test_an_answer_is_written_anew(replayer, place):
     turns = replayed(replayer, place, HOW_LONG, {"regenerate": True, "says": ["five"]} | SAME).turns
 
     assert [turn.action for turn in turns] == ["ask", "regenerate"]
+
+
+def test_a_question_that_cannot_be_asked_is_told_with_its_place(replayer, place):
+    replay = replayer.replay(written(place, [HOW_LONG, {"ask": "x" * 300_000}]))
+
+    assert re.search(
+        r"line \d+, turn 2, \"ask\": The question has 300,000 characters", replay.error
+    )
 
 
 def test_a_setting_holds_from_its_turn_on(replayer, place):

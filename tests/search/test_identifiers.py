@@ -73,6 +73,16 @@ def test_what_stands_everywhere_is_no_code(codes):
     assert not IdentifierIndex(codes.engine).look_up("AB-1234", EVERYTHING).exact
 
 
+def test_one_in_many_passages_stands_above_nothing_that_answers(library):
+    for number in range(6):
+        library.add(f"Sheet {number}", f"GATA3 is a gene, sheet {number}.")
+    library.add("Cells", "Human cells are reprogrammed by replacing genes.")
+
+    assert "reprogrammed" in first(
+        library, "Are human cells reprogrammed by replacing GATA3 genes?"
+    )
+
+
 @pytest.mark.parametrize(
     "question",
     ["Wi-Fi 6", "A4", "2026", "What does it cost in 2026?", "interleukin-2", "3-dimensional"],

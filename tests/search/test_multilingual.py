@@ -54,7 +54,7 @@ def rows(library):
 
 
 def test_each_chunk_is_read_once(library, second, monkeypatch):
-    monkeypatch.setattr(multilingual, "AT_ONCE", 2)
+    monkeypatch.setattr(multilingual, "BATCH", 2)
     library.add("Lamp", "Dim the lamp.", "Clean the lamp.", "Sell the lamp.")
 
     assert list(second.make_missing()) == [(2, 3), (3, 3)]

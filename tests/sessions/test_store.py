@@ -25,8 +25,8 @@ from rag.records import (
     ImportedMessage,
     Mention,
     MessageStatus,
+    QuotedPassage,
     Section,
-    ShownPassage,
     SourceState,
     Summary,
     SummaryReport,
@@ -86,7 +86,7 @@ class TestTurns:
             model="m",
             usage=Usage(10, 5),
             card=Card(
-                (ShownPassage(1, "Refunds › Timing", "Five days.", ((0, 10),)),),
+                (QuotedPassage(1, "Refunds › Timing", "Five days.", ((0, 10),)),),
                 "These hardly answer:",
                 (Mention("Aero 5", 2, (DocumentLink("d1", "refunds.md", "Refunds"),)),),
             ),

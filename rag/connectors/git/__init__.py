@@ -1,3 +1,3 @@
-"""Git repositories: the files of a branch."""
+"""Git repositories as sources: the files of a branch."""
 
 from rag.connectors.git.repository import GitSource, open_git

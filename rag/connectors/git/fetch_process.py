@@ -1,6 +1,6 @@
-"""Fetches a branch in a process of its own: a pack can be made to need any amount of memory.
+"""Fetch a branch in a separate process: a hostile pack can need any amount of memory.
 
-JSON in on stdin, JSON out on stdout. Nothing that it fetches is run, and no working tree is made.
+JSON in on stdin, JSON out on stdout. Nothing that is fetched is run, and there is no working tree.
 """
 
 import json
@@ -16,11 +16,11 @@ from typing import Any
 from rag.connectors.guard import Guard
 from rag.errors import Forbidden, SourceAway, TooLarge, UserError
 
-MOST_PACKED = 1024 * 1024 * 1024  # bytes of a fetch
+MOST_PACKED = 1024 * 1024 * 1024  # bytes in one fetch
 MOST_MEMORY = 1024 * 1024 * 1024  # address space of the process
 MOST_SECONDS = 1_800.0
 QUIET_SECONDS = 60.0
-HISTORY = 50  # commits, by which is known who changed a file last; 1 where these are too large
+HISTORY = 50  # commits, to find a file's last author; 1 where these are too large
 BRANCH = b"refs/heads/kept"
 PACKAGE_PARENT = str(Path(__file__).resolve().parents[3])
 PASSED_VARIABLES = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "VIRTUAL_ENV", "SSL_CERT_FILE")
@@ -33,14 +33,14 @@ class Wish:
 
     url: str
     folder: str
-    branch: str = ""  # "": the one that the repository begins with
+    branch: str = ""  # "": the default branch
     username: str = ""
     password: str = ""
     private_hosts: tuple[str, ...] = ()
 
 
 def fetch(wish: Wish) -> tuple[str, str]:
-    """The branch and the commit that it is at now. Raises UserError and SourceAway."""
+    """Return the fetched branch and its current commit. Raises UserError and SourceAway."""
     environment = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
     try:
         ran = subprocess.run(
@@ -64,7 +64,7 @@ def fetch(wish: Wish) -> tuple[str, str]:
 
 
 def main() -> None:
-    """One fetch, in bounds."""
+    """Run one fetch within the limits."""
     from rag.documents.sandbox_worker import limit_memory
 
     request = json.load(sys.stdin)
@@ -115,7 +115,7 @@ def _fetched(wish: Wish) -> tuple[str, str]:
 
 
 def _fetch_into(target: Any, wish: Wish, depth: int) -> tuple[bytes, bytes, dict[Any, bytes]]:
-    """The ref that is wanted and its commit, with the commits before it."""
+    """Return the ref and its commit, with the commits before it."""
     from dulwich.client import HttpGitClient
 
     client = HttpGitClient(
@@ -138,7 +138,7 @@ def _fetch_into(target: Any, wish: Wish, depth: int) -> tuple[bytes, bytes, dict
 
 
 def choose(refs: dict[bytes, bytes], wish: Wish) -> tuple[bytes, bytes]:
-    """The ref of the branch or tag that is wanted. Raises SourceAway."""
+    """Return the ref of the requested branch or tag. Raises SourceAway."""
     wanted = wish.branch.encode()
     names = [b"refs/heads/" + wanted, b"refs/tags/" + wanted] if wanted else [b"HEAD"]
     for name in names:
@@ -152,13 +152,16 @@ def choose(refs: dict[bytes, bytes], wish: Wish) -> tuple[bytes, bytes]:
 
 
 def branch_name(ref: bytes, symrefs: Mapping[Any, bytes]) -> str:
-    """`main` of `refs/heads/main`, or of the HEAD that leads there."""
+    """Return `main` for `refs/heads/main`, or for a HEAD that points there."""
     target = symrefs.get(ref, ref)
     return target.decode(errors="replace").removeprefix("refs/heads/").removeprefix("refs/tags/")
 
 
 def guarded_manager(guard: Guard) -> Any:
-    """Connections of urllib3 through the guard, redirects too; bounded in bytes and time."""
+    """Return a urllib3 pool manager whose connections are guarded and limited in bytes and time.
+
+    Redirects are guarded too.
+    """
     import urllib3
     from urllib3 import connection, connectionpool
 
@@ -187,7 +190,7 @@ def guarded_manager(guard: Guard) -> Any:
 
 
 class _Bounds:
-    """What may still be read, in bytes and time, over all answers of a fetch."""
+    """Limits of bytes and time over all responses of a fetch."""
 
     def __init__(self) -> None:
         self._left = MOST_PACKED

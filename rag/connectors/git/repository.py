@@ -1,7 +1,7 @@
 """A branch of a Git repository as a source, by Git itself or over the REST API of GitHub.
 
-One request lists the whole repository. The sha of a file's content is its mark, and what it is
-fetched by: no name can lead elsewhere, and what is read is what was listed.
+One request lists the whole repository. The hash of a file's content is its mark and is used to
+fetch it: no name can lead elsewhere, and what is read is what was listed.
 """
 
 import json
@@ -28,7 +28,7 @@ from rag.errors import SourceAway, TooLarge, Unreadable, UserError
 from rag.seams import ListedFile, SourceOptions
 
 FOLDER = "repository.git"
-MOST_PACKS = 40  # fetched one after another: then it is fetched whole, once
+MOST_PACKS = 40  # after so many incremental fetches it is cloned again
 KIND_BITS, PLAIN, FOLDER_BITS, REPOSITORY = 0o170000, 0o100000, 0o040000, 0o160000
 POINTER = b"version https://git-lfs.github.com/spec/"
 DEEPEST = 64
@@ -38,7 +38,7 @@ LARGE_FILE = "the repository holds only a pointer to it (Git LFS), which is not 
 
 @dataclass(frozen=True, slots=True)
 class GitAddress:
-    """A repository and the branch of it."""
+    """A repository and its branch."""
 
     url: str  # without a login
     branch: str = ""
@@ -52,7 +52,7 @@ class GitAddress:
 
 
 def read_address(address: str) -> GitAddress:
-    """Raises UserError."""
+    """Parse the address of a repository. Raises UserError."""
     plain, _, branch = address.strip().partition("#")
     plain = plain.removeprefix("git+")
     parts = urlsplit(plain)
@@ -69,7 +69,7 @@ def read_address(address: str) -> GitAddress:
 
 
 class GitSource:
-    """Hidden files, links and what other repositories hold are left aside."""
+    """The files of a branch, without hidden files, links and submodules."""
 
     def __init__(self, address: GitAddress, options: SourceOptions) -> None:
         self._address = address
@@ -79,7 +79,7 @@ class GitSource:
         self._repository: Any = None
 
     def listed(self) -> Iterator[ListedFile]:
-        """Each file of the branch as it is now. Raises UserError and SourceAway."""
+        """Yield each file of the branch. Raises UserError and SourceAway."""
         branch, commit = self._latest()
         link = forge_link(self._address.url, branch)
         try:
@@ -100,9 +100,9 @@ class GitSource:
             raise SourceAway(f"{self._address.url} is damaged where it was kept.") from error
 
     def _changes(self, commit: bytes) -> dict[str, tuple[str, str]]:
-        """Who changed each file last, and on which day, as far back as the history is here."""
+        """Return who changed each file last, and when, as far as the history is fetched."""
         results: dict[str, tuple[str, str]] = {}
-        oldest = self._repository.get_shallow()  # what they changed is not known
+        oldest = self._repository.get_shallow()  # what these commits changed is not known
         for entry in self._repository.get_walker(include=[commit], max_entries=HISTORY):
             changeset = entry.commit
             if changeset.id in oldest or len(changeset.parents) > 1:
@@ -144,7 +144,7 @@ class GitSource:
         return branch_name(name, self._repository.refs.get_symrefs()), commit.decode()
 
     def _tidy(self) -> None:
-        """What was kept is dropped when much of it is old, or it is not whole."""
+        """Delete the kept repository if it has many old packs or is incomplete."""
         packs = list(self._folder.glob("objects/pack/*.pack"))
         is_whole = (self._folder / "HEAD").is_file() or not self._folder.exists()
         if len(packs) > MOST_PACKS or not is_whole:
@@ -165,7 +165,7 @@ class GitSource:
                 yield prefix + part, entry.mode, entry.sha
 
     def read(self, file: ListedFile) -> bytes:
-        """Raises Unreadable and TooLarge."""
+        """Return a file's bytes. Raises Unreadable and TooLarge."""
         if file.mark.startswith("submodule "):
             raise Unreadable(file.name, SUBMODULE)
         try:
@@ -196,7 +196,7 @@ class GitSource:
 
 
 def forge_link(url: str, branch: str) -> str:
-    """Where the files of a branch are opened, as far as the host is known; ends with a slash."""
+    """Return the base link of a branch's files for a known host, ending with a slash; else ""."""
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
     base = f"{url.rstrip('/').removesuffix('.git')}/"
@@ -213,34 +213,34 @@ def forge_link(url: str, branch: str) -> str:
 
 
 def open_git(address: str, options: SourceOptions) -> GitSource:
-    """Raises UserError for what is no repository that may be read."""
+    """Open a repository. Raises UserError for an address that is not allowed."""
     parsed = read_address(address)
     if parsed.local is None:
         place = urlsplit(parsed.url)
         port = place.port or {"http": 80, "https": 443}[place.scheme]
-        with suppress(SourceAway):  # told at the first sync, and tried again
+        with suppress(SourceAway):  # reported by the first sync, which is tried again
             Guard(options.private_hosts).addresses(place.hostname or "", port)
     return GitSource(parsed, options)
 
 
 API, PAGES = "https://api.github.com", "https://github.com"
-LARGEST_LIST = 16 * MEBIBYTE  # GitHub cuts them off at 7
+LARGEST_LIST = 16 * MEBIBYTE  # GitHub truncates them at 7 MiB
 LINK = "120000"  # the mode of a symbolic link
 RAW, PLAIN_ADDRESSES = "application/vnd.github.raw+json", "application/vnd.github+json"
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """Where files are, with the token that they are asked with."""
+    """A repository's name, ref and folder, with the token for the API."""
 
     name: str  # owner/name
-    ref: str  # a branch, a tag or a commit; "" is the branch that GitHub shows
+    ref: str  # a branch, a tag or a commit; "" is the default branch
     folder: str
     token: str = ""
 
 
 def read_github_address(address: str) -> Repository:
-    """Raises UserError."""
+    """Parse an address on GitHub. Raises UserError."""
     parts = urlsplit(address)
     login, _, ref = parts.netloc.rpartition("@")
     owner, _, name = login.partition(":")
@@ -254,7 +254,7 @@ def read_github_address(address: str) -> Repository:
 
 
 class GithubSource:
-    """Hidden files, links and submodules are left aside."""
+    """The files of a repository, without hidden files, links and submodules."""
 
     def __init__(self, repository: Repository, options: SourceOptions) -> None:
         self._repository = repository
@@ -264,7 +264,7 @@ class GithubSource:
         self._shas: dict[str, str] = {}
 
     def listed(self) -> Iterator[ListedFile]:
-        """All files below the folder. Raises SourceAway where any of it cannot be seen."""
+        """Yield all files below the folder. Raises SourceAway where a part cannot be listed."""
         try:
             yield from self._files()
         except (KeyError, TypeError, AttributeError) as error:
@@ -300,7 +300,7 @@ class GithubSource:
             raise self._away(f"there is no file in {repository.folder}")
 
     def read(self, file: ListedFile) -> bytes:
-        """Raises Unreadable, TooLarge, and SourceAway."""
+        """Return a file's bytes. Raises Unreadable, TooLarge and SourceAway."""
         most, sha = self._options.max_bytes, self._shas.get(file.name)
         if sha is None:
             raise Unreadable(file.name, "it is not there any more.")
@@ -360,7 +360,7 @@ class GithubSource:
 
 
 def _until(answer: FetchedPage) -> str:
-    """The time that GitHub gives, as an hour of UTC."""
+    """Return the time until which GitHub refuses requests, as an hour in UTC."""
     after, reset = (answer.headers.get(name, "") for name in ("retry-after", "x-ratelimit-reset"))
     moment = time.time() + int(after) if after.isdecimal() else 0
     moment = moment or (int(reset) if reset.isdecimal() else time.time() + 60)
@@ -368,5 +368,5 @@ def _until(answer: FetchedPage) -> str:
 
 
 def open_github(address: str, options: SourceOptions) -> GithubSource:
-    """Raises UserError for an address that names no repository."""
+    """Open a repository. Raises UserError for an address without a repository."""
     return GithubSource(read_github_address(address), options)

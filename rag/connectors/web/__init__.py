@@ -1,3 +1,3 @@
-"""Pages of the web, by their links, a sitemap or a feed."""
+"""Web pages as sources, found by links, a sitemap or a feed."""
 
 from rag.connectors.web.source import WebSource, open_web

@@ -1,4 +1,4 @@
-"""Web addresses in one spelling, and the one way to fetch them."""
+"""Fetch web addresses: the guarded client, robots.txt, normalised addresses, sitemaps and feeds."""
 
 import re
 import ssl
@@ -23,7 +23,7 @@ from rag.errors import Forbidden, SourceAway, TooLarge, UserError
 
 AGENT = "Groundnote"
 MOST_REDIRECTS = 5
-SECONDS = 60.0  # of a request, with its redirects
+SECONDS = 60.0  # for a request including its redirects
 QUIET_SECONDS = 15.0  # without a byte
 LONGEST_URL = 2_000
 PIECE_BYTES = 64 * 1024
@@ -34,7 +34,7 @@ WantsBody = Callable[[httpx.Response], bool]
 
 @dataclass(frozen=True, slots=True)
 class FetchedPage:
-    """An answer; `data` is empty where the body was not wanted."""
+    """A response; `data` is empty where the body was not wanted."""
 
     url: str  # after redirects
     status: int
@@ -56,7 +56,7 @@ class FetchedPage:
 
 
 class HostLogin(httpx.Auth):
-    """The login that an address is written with, told to the origin of that address alone."""
+    """The login in an address, sent to the origin of that address only."""
 
     def __init__(self, address: str) -> None:
         self._url = httpx.URL(address)
@@ -85,7 +85,7 @@ class Fetcher:
             timeout=QUIET_SECONDS,
             follow_redirects=True,
             max_redirects=MOST_REDIRECTS,
-            trust_env=False,  # no proxy and no .netrc: both would go around the guard
+            trust_env=False,  # no proxy and no .netrc: both would bypass the guard
             auth=auth,
         )
 
@@ -96,7 +96,10 @@ class Fetcher:
         *,
         wants_body: WantsBody = lambda _response: True,
     ) -> FetchedPage:
-        """Whatever the status. Raises Forbidden, TooLarge, and SourceAway where nothing answers."""
+        """Return the response, whatever its status.
+
+        Raises Forbidden, TooLarge, and SourceAway where the host does not answer.
+        """
         if len(url) > LONGEST_URL or not url.isprintable():
             raise Forbidden(f"{url[:80]!r} is no address that is fetched.")
         self._network.deadline = time.monotonic() + SECONDS
@@ -139,23 +142,23 @@ class Fetcher:
 
 
 def inflated(pieces: Iterator[bytes], window_bits: int, most: int) -> Iterator[bytes]:
-    """Unpacked, never much more of it at once than `most`; as they are for 0 bits."""
+    """Decompress pieces, never much more at once than `most` bytes; unchanged for 0 window bits."""
     if not window_bits:
         yield from pieces
         return
     unpacker = zlib.decompressobj(window_bits)
     for piece in pieces:
-        if unpacker.eof:  # what follows an ended stream is none of it
+        if unpacker.eof:  # data after the end of the stream is ignored
             return
         yield unpacker.decompress(piece, most)
 
 
 def guarded_transport(network: GuardedNetwork) -> httpx.HTTPTransport:
-    """Of an httpx client that connects through the guard only."""
+    """Return the transport of an httpx client that connects only through the guard."""
     import httpcore
 
     transport = httpx.HTTPTransport(trust_env=False)
-    # httpx has no way to say how connections are made; the pool below it has.
+    # httpx offers no way to replace the connections; its connection pool does.
     transport._pool = httpcore.ConnectionPool(
         ssl_context=httpx.create_ssl_context(),
         max_connections=4,
@@ -167,12 +170,12 @@ def guarded_transport(network: GuardedNetwork) -> httpx.HTTPTransport:
 
 # ── What a site asks of programs that read it ─────────────────────────────────────────────────────
 
-LONGEST_DELAY = 5.0  # seconds between two requests, whatever a site asks for
+LONGEST_DELAY = 5.0  # seconds between two requests at most, whatever a site asks for
 MOST_BYTES = 512 * 1024
 
 
 class Robots:
-    """robots.txt of each host, read once."""
+    """The robots.txt of each host, read once."""
 
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
@@ -180,11 +183,11 @@ class Robots:
         self._last = 0.0
 
     def allow(self, url: str) -> bool:
-        """Raises SourceAway while the site cannot say: it then allows nothing."""
+        """Return whether a URL may be fetched. Raises SourceAway if robots.txt cannot be read."""
         return self._of(url).can_fetch(url, AGENT)
 
     def wait(self, url: str) -> None:
-        """As long as the site wants between two requests."""
+        """Wait as long as the site wants between two requests."""
         delay = self._of(url).crawl_delay(AGENT)
         if delay:
             due = self._last + min(delay, LONGEST_DELAY)
@@ -216,9 +219,9 @@ LONGEST_NAME = 400
 HASH_CHARS = 8
 
 
-@lru_cache(1 << 16)  # pages lead to the same places
+@lru_cache(1 << 16)  # many pages have the same links
 def normal(url: str) -> str:
-    """One spelling of an address of the web, without a login; "" for what is none."""
+    """Return the normal form of a web address, without a login; "" for an invalid one."""
     try:
         parts = urlsplit(urldefrag(url.strip()).url)
         port = parts.port
@@ -237,7 +240,7 @@ def normal(url: str) -> str:
 
 
 def is_same_page(first: str, second: str) -> bool:
-    """Whether they differ in what a site writes this way and that: index.html, a slash, a query."""
+    """Return whether two addresses differ only in index.html, a slash, or a query."""
     return _plain(first) == _plain(second)
 
 
@@ -249,7 +252,7 @@ def _plain(url: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What of a site was asked for: the folder of its address, on its host."""
+    """The part of a site to read: the folder of its address, on its host."""
 
     host: str
     folder: str  # ends with a slash
@@ -270,7 +273,7 @@ class Scope:
         return self.has_host(url) and (path + "/").startswith(self.folder)
 
     def name_of(self, url: str, ending: str) -> str:
-        """`setup/wi-fi.html`, with the host before it where it is another one."""
+        """Return a name such as `setup/wi-fi.html`, with the host in front if it is another one."""
         parsed = urlsplit(url)
         path = (parsed.path or "/").removeprefix(self.folder if self.holds(url) else "")
         path = "" if path + "/" == self.folder else path
@@ -280,7 +283,7 @@ class Scope:
         if not self.has_host(url):
             parts.insert(0, _part(parsed.hostname or "site"))
         last = _with_ending(parts[-1], ending)
-        query = urlsplit(without_secrets(url)).query  # names are for everybody who reads it
+        query = urlsplit(without_secrets(url)).query  # names are visible to every reader
         if query:
             last = distinguished(last, f"{_part(query)[:40]}-{digest(query)}")
         name = "/".join([*parts[:-1], last])
@@ -288,7 +291,10 @@ class Scope:
 
 
 def _with_ending(name: str, ending: str) -> str:
-    """`prices.php` as a page is `prices.html`, `v1.2` is `v1.2.html`; `a.htm` stays."""
+    """Give a name an ending: `prices.php` becomes `prices.html`, `v1.2` `v1.2.html`.
+
+    `a.htm` stays.
+    """
     current = _plausible_suffix(name)
     if current == ending or {current, ending} <= PAGE_ENDINGS:
         return name
@@ -296,18 +302,18 @@ def _with_ending(name: str, ending: str) -> str:
 
 
 def distinguished(name: str, by: str) -> str:
-    """`prices.html` by `2f3a`: `prices-2f3a.html`."""
+    """Add a suffix to a name: `prices.html` and `2f3a` give `prices-2f3a.html`."""
     stem, ending = name[: len(name) - len(_plausible_suffix(name))], _plausible_suffix(name)
     return f"{stem}-{by}{ending}"
 
 
 def digest(text: str) -> str:
-    """Short, and always the same."""
+    """Return a short hash of a text."""
     return sha256(text.encode()).hexdigest()[:HASH_CHARS]
 
 
 def ending_in(url: str) -> str:
-    """Of the file that an address names, lower case; "" for none."""
+    """Return the ending of the file in an address, in lower case; "" for none."""
     return _plausible_suffix(unquote(urlsplit(url).path).rpartition("/")[2])
 
 
@@ -326,7 +332,7 @@ def _part(part: str) -> str:
 # ── Sitemaps and feeds: the pages that they name ──────────────────────────────────────────────────
 
 GZIP = b"\x1f\x8b"
-MOST_ENTRIES = 50_000  # of one file, as the protocol of sitemaps has it
+MOST_ENTRIES = 50_000  # in one file, the limit of the sitemap protocol
 ROOT = re.compile(
     rb"^\s*(?:<\?xml.{0,200}?\?>|<!--.{0,2000}?-->|<!doctype[^\[>]{0,500}(?:\[.{0,4000}?\]\s*)?>|\s)*"
     rb"<(?:[\w-]{1,40}:)?(\w+)",
@@ -338,20 +344,20 @@ KINDS = {b"urlset": "sitemap", b"sitemapindex": "sitemap", b"rss": "feed", b"fee
 
 @dataclass(frozen=True, slots=True)
 class FeedEntry:
-    """What a sitemap or a feed names."""
+    """The addresses in a sitemap or a feed."""
 
     pages: tuple[str, ...] = ()
     sitemaps: tuple[str, ...] = ()
 
 
 def kind_of_list(data: bytes) -> str:
-    """`sitemap`, `feed`, or "" for what is neither."""
+    """Return `sitemap` or `feed`; "" for anything else."""
     root = ROOT.match(data[:8192].removeprefix(b"\xef\xbb\xbf"))
     return KINDS.get(root[1].lower(), "") if root else ""
 
 
 def unpacked_list(data: bytes, max_bytes: int) -> bytes:
-    """Of `sitemap.xml.gz`; others as they are. Raises SourceAway."""
+    """Decompress a `sitemap.xml.gz`; other data stays as it is. Raises SourceAway."""
     if not data.startswith(GZIP):
         return data
     try:
@@ -364,7 +370,7 @@ def unpacked_list(data: bytes, max_bytes: int) -> bytes:
 
 
 def read_list(data: bytes, url: str) -> FeedEntry:
-    """Raises SourceAway for what is damaged, or would define entities of its own."""
+    """Parse a sitemap or feed. Raises SourceAway if it is damaged or defines entities."""
     from xml.etree.ElementTree import ParseError
 
     from defusedxml import DefusedXmlException
@@ -395,7 +401,7 @@ def _texts(root: Any, parent: str, child: str) -> list[str]:
 
 
 def _link_of_entry(entry: Any) -> str:
-    """Of an entry: RSS writes it as text, Atom as an attribute."""
+    """Return the link of an entry: text in RSS, an attribute in Atom."""
     for child in entry:
         if _tag(child) == "link" and child.get("rel", "alternate") == "alternate":
             link = child.get("href") or child.text or ""

@@ -1,4 +1,7 @@
-"""What a person reads of a web page, without its menus; and what else its markup says."""
+"""The main text of web pages, without menus; their links.
+
+And what is kept of a site between syncs.
+"""
 
 import json
 import os
@@ -30,23 +33,23 @@ AROUND = (
     "body > header, body > footer, body > aside, [role=navigation], [role=banner], "
     "[role=contentinfo], [role=search], [aria-hidden=true], [hidden]"
 )
-LEAST_SHARE = 0.7  # of the page's cells and headings: with fewer, the main text is not the main one
+LEAST_SHARE = 0.7  # of the page's cells and headings that a main text must hold
 SOME_WORDS = 20
 MOST_LINKS = 5_000  # of a page
-MOST_GUESSED = 2_000_000  # characters of a page whose main text is looked for by its words
+MOST_GUESSED = 2_000_000  # longest page, in characters, given to trafilatura
 
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """A page as it is kept and followed."""
+    """A page reduced to its main text, with its links."""
 
-    html: bytes  # its title and main text, whole tables and lists and headings in it
+    html: bytes  # title and main text with its tables, lists and headings
     links: tuple[str, ...] = ()  # absolute, in order
     canonical: str = ""
 
 
 def read_page(data: bytes, url: str, declared: str | None = None) -> WebPage:
-    """Raises TooLarge for markup that is nested without end."""
+    """Read a page. Raises TooLarge for markup that is nested too deeply."""
     from selectolax.lexbor import LexborHTMLParser
 
     stated = CHARSET.search(data[:4096])
@@ -78,7 +81,7 @@ def _document(title: str, metadata: Mapping[str, str], main: str) -> bytes:
 def _joined(base: str, link: str) -> str:
     try:
         return urljoin(base, link.strip())
-    except ValueError:  # brackets that are no address
+    except ValueError:  # brackets without a valid address
         return ""
 
 
@@ -87,8 +90,10 @@ def _attribute(element: Any, name: str) -> str:
 
 
 def _main_text(tree: Any, markup: str, url: str) -> str:
-    """The element that says it is the main one; else what trafilatura takes for it, unless that
-    leaves out tables or headings; else the page without what stands around it."""
+    """Return the main text: the element marked as main, else what trafilatura extracts.
+
+    If that loses tables or headings, it is the page without navigation and the like.
+    """
     for element in tree.css(AROUND):
         element.decompose()
     candidates = [element for element in tree.css(MAIN) if len(_words(element)) >= SOME_WORDS]
@@ -139,19 +144,22 @@ def _text_words(markup: str) -> list[str]:
 
 # ── Pages of the web are read where files are, in a process that a hostile one may end ────────────
 
-SECONDS = 10.0  # of the processor, for one page
+SECONDS = 10.0  # of processor time, for one page
 
 
 def page_of(data: bytes, url: str, declared: str | None = None) -> WebPage:
-    """Raises TooLarge, and Unreadable for a page that ends its reader or keeps it too long."""
+    """Read a page in a sandbox process.
+
+    Raises TooLarge, and Unreadable for a page that crashes the process or takes too long.
+    """
     page = opened(_reader().ask(url, f"{declared or ''}\n".encode() + data))
     return WebPage(page["html"].encode(), tuple(page["links"]), page["canonical"])
 
 
 @cache
 def _reader() -> GuardedLoader:
-    """One process, for all sites that are looked at; it ends with this one."""
-    limits = LoadLimits(max_bytes=1 << 40, max_seconds=SECONDS)  # what is fetched has its own limit
+    """Return the reading process for all sites; it ends with this process."""
+    limits = LoadLimits(max_bytes=1 << 40, max_seconds=SECONDS)  # fetching has its own limit
     return GuardedLoader(limits, readers=1, module=__name__)
 
 
@@ -172,17 +180,17 @@ if __name__ == "__main__":
 # ── What a site was like when it was looked at last, so that only what changed is ──
 
 FILE, LOG, PAGES = "seen.json", "look.jsonl", "pages"
-PAUSED_SECONDS = 3600.0  # at most: a look that was left longer ago begins anew
+PAUSED_SECONDS = 3600.0  # a visit that was interrupted longer ago starts again
 VERSION = 1
 Secrets = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CachedPage:
-    """An address as it was answered last."""
+    """The last response for an address."""
 
     url: str  # after redirects
-    name: str  # "" for what gave no file, such as a page that is another one's copy
+    name: str  # "" if it gave no file, such as a copy of another page
     mark: str = ""
     etag: str = ""
     modified: str = ""
@@ -190,15 +198,15 @@ class CachedPage:
     links: tuple[str, ...] = ()
 
     def conditions(self) -> dict[str, str]:
-        """Headers by which a site says that nothing changed."""
+        """Return the headers by which a site can answer that nothing has changed."""
         named = {"If-None-Match": self.etag, "If-Modified-Since": self.modified}
         return {name: value for name, value in named.items() if value}
 
 
 def load_page_cache(folder: Path | None, secrets: Secrets = ()) -> dict[str, CachedPage]:
-    """By the address that was asked; nothing where nothing, or nonsense, is kept.
+    """Load the cached pages by address; empty if there are none or the file is damaged.
 
-    What was kept with its secrets, as once it was, is kept without them from now on.
+    A file that an earlier version wrote with secrets is rewritten without them.
     """
     seen = _load(folder, lambda text: revealed(text, secrets))
     if secrets and seen and any(value in str(_load(folder, str)) for value, _name in secrets):
@@ -223,7 +231,7 @@ def _spelled(page: CachedPage, spell: Callable[[str], str]) -> CachedPage:
 def save_page_cache(
     folder: Path | None, seen: dict[str, CachedPage], secrets: Secrets = ()
 ) -> None:
-    """Whole or not at all; where it cannot be written, the next look fetches everything."""
+    """Write the cache completely or not at all; without it the next sync fetches everything."""
     hide = partial(hidden, secrets=secrets)
     if folder is None:
         return
@@ -240,16 +248,16 @@ def save_page_cache(
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Where a look at a site began, and what it has seen so far, in the order of its asking."""
+    """A visit of a site: where it began, and the responses so far, in order."""
 
     start: str
     urls: tuple[str, ...]
-    depth: int  # of links that are followed from these
-    pages: deque[tuple[str, CachedPage | None]]  # None: it gave nothing
+    depth: int  # of links to follow from these
+    pages: deque[tuple[str, CachedPage | None]]  # None: no page
 
 
 class LookLog:
-    """A look as it goes, with the pages that it read: one that is left is gone on with."""
+    """The log of a visit with the pages read, so that an interrupted visit can be resumed."""
 
     def __init__(self, folder: Path | None, secrets: Secrets) -> None:
         self._folder = folder
@@ -258,7 +266,10 @@ class LookLog:
         self.pages = folder / PAGES if folder else Path(mkdtemp(prefix="groundnote-web-"))
 
     def load(self, of: Sequence[object]) -> Look | None:
-        """The one that was left, if it was `of` the same, and not long ago."""
+        """Return the interrupted visit if it has the same parameters `of` and is recent.
+
+        Else None.
+        """
         if self._folder is None:
             return None
         path, read = self._folder / LOG, partial(revealed, secrets=self._secrets)
@@ -276,7 +287,7 @@ class LookLog:
         return None
 
     def cut(self, entries: int) -> None:
-        """Leave so many: behind a half line, or another way, nothing can be gone on with."""
+        """Keep the first entries: a half-written line, or another path, cannot be resumed."""
         if self._folder is None:
             return
         with suppress(OSError), (self._folder / LOG).open("r+b") as file:
@@ -287,7 +298,7 @@ class LookLog:
                 file.truncate(end)
 
     def begin(self, look: Look, of: Sequence[object]) -> None:
-        """Forget the one before."""
+        """Start a log, deleting the earlier one."""
         self.end()
         self.pages.mkdir(parents=True, exist_ok=True)
         start, urls = self._hide(look.start), [*map(self._hide, look.urls)]
@@ -297,14 +308,14 @@ class LookLog:
         self._write([self._hide(url), page and asdict(_spelled(page, self._hide))])
 
     def _write(self, line: object) -> None:
-        """What cannot be written is asked for again."""
+        """Append a line; if that fails, the address is requested again."""
         if self._folder is None:
             return
         with suppress(OSError), (self._folder / LOG).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
     def end(self) -> None:
-        """Leave nothing of it."""
+        """Delete the log and its pages."""
         rmtree(self.pages, ignore_errors=True)
         if self._folder is not None:
             with suppress(OSError):
@@ -315,7 +326,8 @@ def _logged_pages(
     lines: Iterable[str], read: Callable[[str], str]
 ) -> deque[tuple[str, CachedPage | None]]:
     seen: deque[tuple[str, CachedPage | None]] = deque()
-    with suppress(ValueError, TypeError, KeyError):  # a line may be half of one, or another's
+    # A line may be incomplete or of another version.
+    with suppress(ValueError, TypeError, KeyError):
         for line in takewhile(lambda line: line.endswith("\n"), lines):
             url, page = json.loads(line)
             seen.append((read(url), page and _page_from(page, read)))

@@ -46,10 +46,10 @@ from rag.errors import Forbidden, SourceAway, TooLarge, Unreadable, UserError
 from rag.seams import ListedFile, SourceOptions
 
 MOST_PAGES = 5_000
-MOST_ASKED = 4 * MOST_PAGES  # addresses of a look, also those that give no page of their own
-MOST_SECONDS = 8 * 3600.0  # of a look: 5,000 pages at the longest delay take seven hours
+MOST_ASKED = 4 * MOST_PAGES  # addresses of a visit, including those without a page of their own
+MOST_SECONDS = 8 * 3600.0  # of a visit: 5,000 pages at the longest delay take seven hours
 MOST_SITEMAPS = 200
-MOST_FAILED = 10  # one after another: the site is away
+MOST_FAILED = 10  # failures in a row after which the site counts as unreachable
 HTML = "text/html"
 PAGE_TYPES = frozenset({HTML, "application/xhtml+xml"})
 VAGUE_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", "text/plain"})
@@ -60,14 +60,14 @@ HTML_STARTS = (b"<!doctype html", b"<html")
 
 @dataclass(frozen=True, slots=True)
 class VisitedPage:
-    """An address that was visited: what it is now, and where it leads to."""
+    """The response of a visited address, and its links."""
 
     content: CachedPage
     links: tuple[str, ...] = ()
 
 
 class WebSource:
-    """Lists by visiting: pages by their links, or those that a sitemap or a feed names."""
+    """A source that lists by visiting: pages by their links, or those in a sitemap or feed."""
 
     def __init__(self, address: str, options: SourceOptions, auth: httpx.Auth) -> None:
         self._address = address
@@ -88,7 +88,10 @@ class WebSource:
     # ── Listing ──────────────────────────────────────────────────────────────────────────────
 
     def listed(self) -> Iterator[ListedFile]:
-        """Each page and file once. Raises SourceAway where the site cannot be seen whole."""
+        """Yield each page and file once.
+
+        Raises SourceAway where the site cannot be read completely.
+        """
         self._now, self._files, self._marks = {}, {}, set()
         if not self._robots.allow(self._address):
             raise SourceAway(f"{self._address} is not read: robots.txt of its site forbids it.")
@@ -98,7 +101,7 @@ class WebSource:
         save_page_cache(self._options.aside, self._now, self._options.secrets)
 
     def _key(self) -> list[object]:
-        """What a look that was left must have been of."""
+        """Return the parameters that an interrupted visit must share to be resumed."""
         options = self._options
         return [hidden(self._address, options.secrets), options.depth, options.last_look]
 
@@ -116,7 +119,10 @@ class WebSource:
         return look
 
     def _pages_of_list(self, kind: str, data: bytes, url: str) -> list[str]:
-        """Of a feed also what it named before: it shows its newest entries only."""
+        """Return the pages of a sitemap or feed.
+
+        For a feed also pages that it named before: it shows only its newest entries.
+        """
         if kind == "feed":
             named = [*read_list(data, url).pages, *self._before]
             return list(dict.fromkeys(filter(None, map(normal, named))))
@@ -124,7 +130,7 @@ class WebSource:
         waiting = deque([url])
         seen = {url}
         while waiting and len(pages) <= MOST_ASKED:
-            here = waiting.popleft()  # one at a time is held
+            here = waiting.popleft()  # one at a time is in memory
             named_here = read_list(data if here == url else self._sitemap(here), here)
             inside = (page for page in map(normal, named_here.pages) if self._scope.has_host(page))
             pages.update(dict.fromkeys(inside))
@@ -143,9 +149,9 @@ class WebSource:
         return unpacked_list(answer.data, self._options.max_bytes)
 
     def _visit(self, look: Look) -> Iterator[ListedFile]:
-        """Breadth first, so that what is near is found before what is deep.
+        """Visit pages breadth first, so that near pages are found before deep ones.
 
-        What was seen before a look was left is not asked for: it leads to the same places again.
+        What an interrupted visit has seen is not requested again; its links are known.
         """
         waiting = deque((url, look.depth) for url in look.urls)
         queued = {url for url, _depth in waiting}
@@ -168,7 +174,7 @@ class WebSource:
 
     def _replay(self, look: Look, url: str, place: int) -> VisitedPage | None:
         seen_url, seen = look.pages.popleft()
-        if seen_url != url:  # written by another version
+        if seen_url != url:  # written by another version of the program
             look.pages.clear()
             self.is_replaying = False
             self._log.cut(place - 1)
@@ -183,7 +189,9 @@ class WebSource:
         return page
 
     def _check_bounds(self, count: int, ends: float) -> None:
-        """A site can go on without an end: a calendar, a search, one that means harm."""
+        """Raise SourceAway for a site that seems endless, such as a calendar, a search or an
+        attack.
+        """
         if count > MOST_ASKED or time.monotonic() > ends:
             bound = f"{MOST_ASKED:,} addresses" if count > MOST_ASKED else "eight hours of looking"
             raise SourceAway(
@@ -192,7 +200,7 @@ class WebSource:
             )
 
     def _followed(self, links: Iterable[str]) -> Iterator[str]:
-        """Pages below the address, and files that they link to on the same host."""
+        """Yield links to pages below the address, and to files on the same host."""
         for link in dict.fromkeys(map(normal, links)):
             ending = ending_in(link)
             is_page = ending in PAGE_ENDINGS | MADE_PAGES or ending not in mimetypes.types_map
@@ -214,7 +222,10 @@ class WebSource:
     # ── One address ──────────────────────────────────────────────────────────────────────────
 
     def _look(self, url: str) -> VisitedPage | None:
-        """None for what is gone, forbidden, or no document. Raises SourceAway."""
+        """Request an address; None for a missing or forbidden page, or no document.
+
+        Raises SourceAway.
+        """
         before = self._before.get(url)
         try:
             if not self._robots.allow(url):
@@ -225,7 +236,7 @@ class WebSource:
             )
         except TooLarge:  # reading it says so
             return VisitedPage(CachedPage(url, self._name_of(url, ending_in(url) or ".html")))
-        except Forbidden as error:  # leads into this network: as if nobody had linked to it
+        except Forbidden as error:  # an address in this network: the link is ignored
             return self._cannot_see(before, str(error)) if before else None
         except SourceAway as error:
             return self._cannot_see(before, str(error))
@@ -240,7 +251,10 @@ class WebSource:
         return self._answered(answer, url)
 
     def _cannot_see(self, before: CachedPage | None, reason: str) -> VisitedPage | None:
-        """It stays as it was; what was never seen is left out. Many in a row: the site is away."""
+        """Return the page as it was; one never seen is left out.
+
+        Raises SourceAway after many failures in a row.
+        """
         self._failed += 1
         if self._options.aside is None or self._failed >= MOST_FAILED:
             raise SourceAway(f"{reason}. Nothing is removed.")
@@ -294,13 +308,13 @@ class WebSource:
         return self._scope.name_of(hidden(url, self._options.secrets), ending)
 
     def _canonical(self, page: WebPage, url: str) -> str:
-        """What the page calls itself, where that is the same page otherwise written."""
+        """Return the page's canonical address, if it is another spelling of the same page."""
         stated = normal(page.canonical)
         is_it = stated and self._scope.has_host(stated) and is_same_page(stated, url)
         return stated if is_it else url
 
     def _distinct(self, page: CachedPage) -> CachedPage:
-        """Of two addresses that give one name, the later has its own."""
+        """Give the later of two addresses with the same name a name of its own."""
         if self._files.get(page.name, page.url) == page.url:
             return page
         return replace(page, name=distinguished(page.name, digest(page.url)))
@@ -308,7 +322,7 @@ class WebSource:
     # ── Reading ──────────────────────────────────────────────────────────────────────────────
 
     def read(self, file: ListedFile) -> bytes:
-        """As it was when it was listed, or as it is. Raises UserError and SourceAway."""
+        """Return the page as it was listed, else as it is now. Raises UserError and SourceAway."""
         aside = self._aside(file.name)
         if aside.exists():
             return aside.read_bytes()
@@ -341,7 +355,7 @@ class WebSource:
 
 
 def open_web(address: str, options: SourceOptions) -> WebSource:
-    """Raises UserError for what is no address of the web, or of this network."""
+    """Open a site. Raises UserError for an invalid address, or one in this network."""
     url = normal(address)
     if not url:
         raise UserError(
@@ -355,7 +369,7 @@ def open_web(address: str, options: SourceOptions) -> WebSource:
 
 
 def _wants_body(response: httpx.Response) -> bool:
-    """Pages are read for their links; of files that say which version they are, only that is."""
+    """Return whether to download a body: of pages always, of files only without a version mark."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in PAGE_TYPES or kind in VAGUE_TYPES:
         return True
@@ -365,7 +379,7 @@ def _wants_body(response: httpx.Response) -> bool:
 
 
 def _is_page(answer: FetchedPage) -> bool:
-    """By its header, unless its bytes say otherwise."""
+    """Return whether a response is a page: by its header, unless its bytes show otherwise."""
     start = answer.data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith(HTML_STARTS):
         return True
@@ -374,7 +388,7 @@ def _is_page(answer: FetchedPage) -> bool:
 
 
 def _ending_of(answer: FetchedPage) -> str:
-    """Of the file, by its first bytes, its type, then its address."""
+    """Return a file's ending, by its first bytes, its media type, then its address."""
     if answer.data.startswith(b"%PDF-"):
         return ".pdf"
     ending = ending_in(answer.url)

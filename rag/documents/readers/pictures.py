@@ -98,7 +98,7 @@ def is_installed() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenWords:
+class OcrWords:
     """Words that were seen, with their place in pixels from the upper left corner."""
 
     text: str
@@ -172,12 +172,12 @@ def recognise(picture: Any, models: Iterable[str] = ()) -> tuple[PdfLine, ...]:
     return tuple(as_lines((words for words, _score in best), plain.height))
 
 
-def _pieces(output: Any) -> list[tuple[SeenWords, float]]:
+def _pieces(output: Any) -> list[tuple[OcrWords, float]]:
     """With how sure it is of each."""
     if output.txts is None:
         return []
     return [
-        (SeenWords(text.strip(), *_box(corners)), float(score))
+        (OcrWords(text.strip(), *_box(corners)), float(score))
         for text, score, corners in zip(output.txts, output.scores, output.boxes, strict=True)
         if score >= LEAST_SCORE and text.strip()
     ]
@@ -206,9 +206,9 @@ def _box(corners: Any) -> tuple[float, float, float, float]:
     return min(across), min(down), max(across), max(down)
 
 
-def as_lines(pieces: Iterable[SeenWords], height: float) -> Iterator[PdfLine]:
+def as_lines(pieces: Iterable[OcrWords], height: float) -> Iterator[PdfLine]:
     """Pieces that stand beside each other are one line with several cells."""
-    rows: list[list[SeenWords]] = []
+    rows: list[list[OcrWords]] = []
     for piece in sorted(pieces, key=lambda piece: piece.top):
         row = next((row for row in reversed(rows[-3:]) if _is_beside(row[0], piece)), None)
         if row is None:
@@ -228,7 +228,7 @@ def as_lines(pieces: Iterable[SeenWords], height: float) -> Iterator[PdfLine]:
         )
 
 
-def _is_beside(first: SeenWords, second: SeenWords) -> bool:
+def _is_beside(first: OcrWords, second: OcrWords) -> bool:
     shared = min(first.bottom, second.bottom) - max(first.top, second.top)
     return shared > SAME_LINE * min(first.bottom - first.top, second.bottom - second.top)
 

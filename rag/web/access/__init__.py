@@ -1,1 +1,1 @@
-"""Who asks, what they may, and what is remembered of it."""
+"""Callers: who they are, what they may do, their logins and the counters of their requests."""

@@ -1,6 +1,8 @@
-"""What a caller did in the last minutes, counted by all processes together where there is a place.
+"""Counters of what each caller did in the last minutes.
 
-Each counts for itself besides: counters that are away stop nobody, and let nobody guess on.
+All processes count together if a store of counters is configured. Each process also counts by
+itself, so that requests are still served, and guesses of tokens still limited, while that store
+cannot be reached.
 """
 
 import logging
@@ -23,20 +25,20 @@ if TYPE_CHECKING:
     from limits import RateLimitItem
     from limits.strategies import MovingWindowRateLimiter
 
-NOWHERE = "memory://"  # what is counted is counted in this process
-WAIT_SECONDS = 2.0  # for counters of another process
-PATIENCE = {"socket_timeout": 2, "socket_connect_timeout": 2}  # with counters that are away
+NOWHERE = "memory://"  # each process counts by itself
+WAIT_SECONDS = 2.0  # for a call to the process that has the shared counters
+PATIENCE = {"socket_timeout": 2, "socket_connect_timeout": 2}  # for a Redis that does not answer
 log = logging.getLogger(__name__)
 
 
 def place_of_counters(settings: Settings) -> str:
-    """The one that is named; else the Redis that all processes have for their jobs."""
+    """Return the URL of the store: the configured one, else the Redis of the jobs."""
     named = settings.web.rate_limit_storage
     return settings.jobs.url or NOWHERE if named == NOWHERE else named
 
 
 class Counters:
-    """Moving windows, by what is allowed in one and who is counted."""
+    """Moving windows of requests, by limit and caller."""
 
     def __init__(self, url: str = NOWHERE) -> None:
         """Raises SetupError."""
@@ -47,7 +49,7 @@ class Counters:
         return limiter()
 
     def count(self, allowed: "RateLimitItem", who: str) -> bool:
-        """One more, if that is allowed; whether it is."""
+        """Count one request of `who`, and return whether the limit allows it."""
         is_allowed = self._alone.hit(allowed, who)
         try:
             if self._together is not None:
@@ -57,7 +59,7 @@ class Counters:
         return is_allowed
 
     def wait_seconds(self, allowed: "RateLimitItem", who: str) -> float:
-        """Until one more is allowed; 0 for most."""
+        """Return the seconds until the limit allows one more request; mostly 0."""
         wait = _seconds_until_free(self._alone, allowed, who)
         try:
             if self._together is not None:
@@ -68,7 +70,7 @@ class Counters:
 
 
 class SharedCounters:
-    """Those of the process that all workers of a server share."""
+    """The counters in the process that all workers of a server share."""
 
     def __init__(self, url: str) -> None:
         counters = SharedObject(url, "counters")
@@ -78,7 +80,7 @@ class SharedCounters:
 
 
 def limiter(url: str = NOWHERE) -> "MovingWindowRateLimiter | SharedCounters":
-    """Raises SetupError."""
+    """Return a limiter over the store at `url`. Raises SetupError."""
     if url.startswith(SCHEME):
         return SharedCounters(url)
     from limits.errors import ConfigurationError
@@ -103,14 +105,15 @@ def _seconds_until_free(
     return max(0.001, counted.get_window_stats(allowed, who).reset_time - time.time())
 
 
-WRONG_PER_MINUTE = 10  # from one address
-REMEMBERED = 10_000  # tokens that were right
+WRONG_PER_MINUTE = 10  # wrong tokens from one network
+REMEMBERED = 10_000  # known tokens that are kept, by digest
 
 
 class GuessCounter:
-    """Counts wrong tokens by address; a token that was right before is never held up.
+    """Counts wrong tokens by address; a token that was right before never has to wait.
 
-    So a guesser behind a shared address slows down only those there who come for the first time.
+    So somebody who guesses from behind a shared address slows down only callers of that address who
+    use their token for the first time.
     """
 
     def __init__(self, counters: str = NOWHERE) -> None:
@@ -126,7 +129,7 @@ class GuessCounter:
         return RateLimitItemPerMinute(WRONG_PER_MINUTE, namespace="groundnote-guesses")
 
     def refuse_many(self, address: str, token_digest: str) -> None:
-        """Raises TooManyRequests before the token is even looked at."""
+        """Raise TooManyRequests if this caller has to wait, before the token is looked up."""
         wait = self.wait_seconds(address, token_digest)
         if wait > 0:
             raise TooManyRequests(
@@ -135,18 +138,18 @@ class GuessCounter:
             )
 
     def wait_seconds(self, address: str, token_digest: str) -> float:
-        """How long this caller has to wait; 0 for most."""
+        """Return the seconds that this caller has to wait; mostly 0."""
         with self._lock:
             if token_digest in self._right:
                 return 0.0
         return self._counters.wait_seconds(self._allowed, network_of(address))
 
     def was_wrong(self, address: str) -> None:
-        """Count one against the address."""
+        """Count a wrong token against the address."""
         self._counters.count(self._allowed, network_of(address))
 
     def was_right(self, token_digest: str) -> None:
-        """Remember a token that is known, by its digest."""
+        """Remember the digest of a token that is known."""
         with self._lock:
             self._right[token_digest] = None
             self._right.move_to_end(token_digest)
@@ -155,7 +158,7 @@ class GuessCounter:
 
 
 def network_of(address: str) -> str:
-    """Who has one IPv6 address has 2⁶⁴ of them."""
+    """Return the network that is counted: an IPv6 address's /64, which one caller has."""
     parsed = address_of(address)
     if isinstance(parsed, IPv6Address):
         return str(ip_network((parsed, 64), strict=False))

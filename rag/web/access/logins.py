@@ -1,4 +1,4 @@
-"""Logins of browsers, kept in the database until they end."""
+"""Logins of browsers, kept in the database until they expire."""
 
 import secrets
 from collections.abc import Callable
@@ -18,7 +18,7 @@ LAST_USE_PRECISION = timedelta(minutes=5)  # how exactly the last use is known
 SECRET_BYTES = 32
 LONGEST_AGENT = 200
 LONGEST_OWNER = 200
-# The first of each that is found is meant: most browsers call themselves by several names.
+# The first name that is found counts: most browsers send the names of several.
 AGENT_NAMES = (
     ("Edge", "Firefox", "Chrome", "Safari"),
     ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux"),
@@ -29,7 +29,7 @@ AGENT_NAMES = (
 class Login:
     """One browser that is logged in."""
 
-    id: str  # of no use to whoever reads it: the cookie holds what it is the digest of
+    id: str  # the digest of the secret in the cookie, so of no use to a reader of the database
     owner: str
     created_at: datetime
     last_used_at: datetime
@@ -39,7 +39,7 @@ class Login:
 
     @property
     def browser(self) -> str:
-        """Such as "Firefox on Windows", where it says so."""
+        """The browser's name, such as "Firefox on Windows", else the whole User-Agent."""
         agent = self.agent.replace("Edg/", "Edge/")
         parts = [next((name for name in names if name in agent), "") for names in AGENT_NAMES]
         name_and_system = " on ".join(parts).replace("Mac OS X", "macOS")
@@ -48,15 +48,15 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """Who logs in, and how that is known."""
+    """A caller at the moment of a login: the owner, and the credential that proves it."""
 
     owner: str
-    credential: str  # stands for what they came with: without that the login is over
+    credential: str  # of the token or the provider; without it the login is over
     groups: tuple[str, ...] = ()
 
 
 class LoginTable:
-    """All logins; a cookie holds a secret of which only the digest is kept."""
+    """The table of logins; a cookie holds a secret, and the table only its digest."""
 
     def __init__(
         self, engine: Engine, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -65,7 +65,7 @@ class LoginTable:
         self._now = now
 
     def begin(self, entrant: Entrant, *, address: str, agent: str, lasts: timedelta = LASTS) -> str:
-        """Log a browser in; returns the secret for its cookie."""
+        """Log a browser in and return the secret for its cookie; delete expired logins."""
         secret = secrets.token_urlsafe(SECRET_BYTES)
         now = self._now()
         with writing(self._engine) as connection:
@@ -86,7 +86,7 @@ class LoginTable:
         return secret
 
     def find(self, secret: str) -> tuple[Login, str] | None:
-        """The login of this secret with its credential, unless it is over."""
+        """Return the login of this secret with its credential; None if it is unknown or expired."""
         if not secret:
             return None
         with reading(self._engine) as connection:
@@ -101,7 +101,7 @@ class LoginTable:
         return login, str(row.credential)
 
     def of(self, owner: str) -> list[Login]:
-        """An owner's logins that are not over, newest use first."""
+        """Return an owner's logins that have not expired, last used first."""
         query = (
             select(logins)
             .where(logins.c.owner == owner, logins.c.expires_at > self._now())
@@ -111,7 +111,7 @@ class LoginTable:
             return [_login(row) for row in connection.execute(query)]
 
     def end(self, owner: str, login_id: str) -> bool:
-        """End one of an owner's logins; False if there is none of this id."""
+        """End one of an owner's logins; return False if the owner has none with this id."""
         with writing(self._engine) as connection:
             ended = connection.execute(
                 delete(logins).where(logins.c.id == login_id, logins.c.owner == owner)
@@ -120,7 +120,7 @@ class LoginTable:
 
 
 def digest(secret: str) -> str:
-    """Stands for a secret wherever it is kept."""
+    """Return the SHA-256 digest that is stored in place of a secret."""
     return sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
@@ -137,7 +137,10 @@ def _login(row: Row[Any]) -> Login:
 
 
 def checked_owner(owner: str) -> str:
-    """Whoever chooses their own name must not become a group by it. Raises NotAllowed."""
+    """Return the owner if it may be a caller's name, which a group's must not.
+
+    Raises NotAllowed.
+    """
     if not 0 < len(owner) <= LONGEST_OWNER or not owner.isprintable() or owner.startswith(GROUP):
         raise NotAllowed(
             f"{owner[:40]!r} is no name of a caller: expected are 1 to {LONGEST_OWNER} printable "

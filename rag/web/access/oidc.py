@@ -1,7 +1,7 @@
-"""Logging in at an OpenID Connect provider: the way there, and what is believed of what it says.
+"""Logins at an OpenID Connect provider: the redirect to it, and the checks of what it returns.
 
-Nothing is kept of a login that is under way: the browser holds one secret, from which state, nonce
-and code verifier are derived, so that any process can finish what another began.
+The server stores nothing about a login that is not finished: the browser holds one secret, from
+which state, nonce and code verifier are derived, so that any process can finish what another began.
 """
 
 import time
@@ -24,11 +24,11 @@ from rag.web.access.logins import Entrant, checked_owner, digest
 
 DISCOVERY = "/.well-known/openid-configuration"
 SECONDS = 5.0  # for one call
-AWAY_SECONDS = 5.0  # that nobody tries again after a failure, so that no queue of threads waits
+AWAY_SECONDS = 5.0  # without a new attempt after a failure, so that no queue of threads waits
 SIGNED_BY_A_KEY_PAIR = ("RS", "PS", "ES", "Ed")  # "none" and shared secrets prove nothing here
 MOST_GROUPS = 1000
 LONGEST_GROUP = 190
-# What Authlib raises of what a provider says, which may be anything.
+# Whatever Authlib raises about a provider's response, which may hold anything.
 UNFIT = (AuthlibBaseError, JoseError, ValueError, LookupError, TypeError, AttributeError)
 
 
@@ -37,7 +37,7 @@ class _Client(OAuth2Mixin, OpenIDMixin, BaseApp):  # type: ignore[misc]
 
 
 class LoginProvider:
-    """One provider, known by its discovery URL; it is asked at the first login."""
+    """One provider, known by its discovery URL; its metadata is loaded at the first login."""
 
     def __init__(self, settings: OidcSettings) -> None:
         self.settings = settings
@@ -61,11 +61,11 @@ class LoginProvider:
         self._away_until = 0.0
 
     def state(self, secret: str) -> str:
-        """Comes back with the code: it says in which browser the login was begun."""
+        """Return the `state` parameter, which shows in which browser the login began."""
         return derived(secret, "state")
 
     def login_url(self, secret: str, back: str) -> str:
-        """Where the browser logs in. Raises ProviderAway and NotAllowed."""
+        """Return the URL where the browser logs in. Raises ProviderAway and NotAllowed."""
         with self._heard():
             self._learn()
             way = self._client.create_authorization_url(
@@ -77,7 +77,10 @@ class LoginProvider:
         return str(way["url"])
 
     def identify(self, code: str, secret: str, back: str) -> Entrant:
-        """Whom the provider names to us for this code. Raises ProviderAway and NotAllowed."""
+        """Return the caller whom the provider names for this code.
+
+        Raises ProviderAway and NotAllowed.
+        """
         with self._heard():
             self._learn()
             token = self._client.fetch_access_token(
@@ -96,7 +99,7 @@ class LoginProvider:
             return self._entrant_of(self._with_userinfo(dict(claims), token))
 
     def logout_url(self, back: str) -> str | None:
-        """Where one logs out of the provider as well, if it has such a place."""
+        """Return the URL where the browser logs out of the provider too; None if there is none."""
         with suppress(ProviderAway, NotAllowed), self._heard():
             self._learn()
         if not self._metadata.get("end_session_endpoint"):
@@ -110,7 +113,7 @@ class LoginProvider:
 
     @contextmanager
     def _heard(self) -> Iterator[None]:
-        """Tells in our own words what went wrong."""
+        """Translate failed calls and unusable responses into ProviderAway and NotAllowed."""
         try:
             yield
         except RequestException as error:
@@ -126,7 +129,7 @@ class LoginProvider:
             ) from error
 
     def _learn(self) -> None:
-        """Ask the provider what it can do, once."""
+        """Load the provider's metadata, once."""
         with self._lock:
             if "_loaded_at" in self._metadata:
                 return
@@ -148,12 +151,12 @@ class LoginProvider:
                     if algorithm.startswith(SIGNED_BY_A_KEY_PAIR)
                 ]
             except BaseException:
-                self._metadata.clear()  # half of it is worse than none
+                self._metadata.clear()  # incomplete metadata must not be used
                 self._away_until = time.monotonic() + AWAY_SECONDS
                 raise
 
     def _with_userinfo(self, claims: dict[str, Any], token: object) -> dict[str, Any]:
-        """Some providers tell the name and the groups only when they are asked once more."""
+        """Add claims from the userinfo endpoint, if the id token lacks the name or the groups."""
         wanted = (self.settings.owner_claim, self.settings.groups_claim)
         if all(claim in claims for claim in wanted) or "userinfo_endpoint" not in self._metadata:
             return claims
@@ -192,7 +195,7 @@ class LoginProvider:
 
 
 def derived(secret: str, what: str) -> str:
-    """A value of one login that tells nothing of the others, or of the secret."""
+    """Return a value of one login that reveals neither its other values nor the secret."""
     return digest(f"{what}:{secret}")
 
 
@@ -208,7 +211,7 @@ def _groups(value: object) -> tuple[str, ...]:
 
 
 def _check(discovery_url: str, host: str) -> None:
-    """Who can change what we are told can be anybody. Raises SetupError."""
+    """Refuse a discovery URL that others could tamper with. Raises SetupError."""
     is_here = host in ("localhost", "127.0.0.1", "::1")
     is_safe = discovery_url.startswith("https://") or (
         discovery_url.startswith("http://") and is_here

@@ -1,7 +1,7 @@
-"""Who the caller is: everybody alike, who logged in, or whom the proxy in front names.
+"""Who the caller is: one owner for all, the owner who logged in, or the one a proxy names.
 
-It is believed from addresses that `auth.trusted_proxies` names, in every mode. What the connection
-itself says is kept beside it: who may be believed is decided by that.
+Forwarded headers are believed from addresses that `auth.trusted_proxies` names, in every mode. The
+address of the connection itself is kept besides, because it decides who is believed.
 """
 
 import logging
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from rag.web.access.oidc import LoginProvider
 
 PEER = "groundnote.peer"  # the address that the connection came from
-RELAYED = f"HTTP_{RELAY_HEADER.upper().replace('-', '_')}"  # by our own MCP server
+RELAYED = f"HTTP_{RELAY_HEADER.upper().replace('-', '_')}"  # set by Groundnote's own MCP server
 PEERS_HOST = "groundnote.host"  # the Host header as it came
 Environment = dict[str, Any]
 log = logging.getLogger(__name__)
 
 
 def believe_proxies(app: Flask, policy: ListenerPolicy, secrets: SecretBox) -> None:
-    """Have requests say what their client used, also those that our own MCP server passes on."""
+    """Take client, scheme and host from trusted proxies, and from Groundnote's own MCP server."""
     networks, served = policy.proxies, app.wsgi_app
 
     def answer(environ: Environment, start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -51,7 +51,7 @@ def believe_proxies(app: Flask, policy: ListenerPolicy, secrets: SecretBox) -> N
 
 
 def _believe(environ: Environment, policy: ListenerPolicy) -> None:
-    """The last word of each header is the nearest proxy's; what stands before may be anybody's."""
+    """Read the last value of each header, which the nearest proxy wrote; anyone writes others."""
     forwarded_for = environ.get("HTTP_X_FORWARDED_FOR", "")
     environ["REMOTE_ADDR"] = policy.client_of(environ[PEER], forwarded_for)
     scheme = _last(environ, "HTTP_X_FORWARDED_PROTO").lower()
@@ -67,13 +67,13 @@ def _last(environ: Environment, name: str) -> str:
 
 
 def peer_address() -> str:
-    """Where the connection of this request came from: the proxy, if there is one."""
+    """Return the address that the connection of this request came from, perhaps a proxy's."""
     return str(request.environ.get(PEER, request.remote_addr or ""))
 
 
 EXTENSION = "groundnote-owners"
 AUDIT = "groundnote-audit"
-GUESSES = "groundnote-guesses"  # of tokens, wherever one is asked for
+GUESSES = "groundnote-guesses"  # of tokens, in all places where one is entered
 COOKIE = "groundnote"  # holds a random secret; the database holds its digest
 DIGEST_PREFIX = "sha256:"
 
@@ -81,7 +81,7 @@ FindOwner = Callable[[], str]
 
 
 def current_owner() -> str:
-    """The owner of what this request may see. Raises NotAllowed."""
+    """Return the owner whose sessions and rights this request has. Raises NotAllowed."""
     if "owner" not in g:
         g.owner = current_app.extensions[EXTENSION]()
         act(g.owner, caller_address())
@@ -89,17 +89,17 @@ def current_owner() -> str:
 
 
 def is_cookie_caller() -> bool:
-    """Whether the browser's cookie says who this is, so that a foreign page could abuse it."""
+    """Return whether only a cookie identifies the caller, so that a foreign page could abuse it."""
     return bool(not request.headers.get("Authorization") and request.cookies.get(COOKIE))
 
 
 def caller_address() -> str:
-    """The address that the request came from."""
+    """Return the client's address, as far as trusted proxies name it."""
     return request.remote_addr or ""
 
 
 def note(action: str, subject: str = "", *, owner: str | None = None) -> None:
-    """Write into the audit trail what this request did."""
+    """Write an action of this request into the audit trail."""
     trail: AuditTrail = current_app.extensions[AUDIT]
     who = current_owner() if owner is None else owner
     trail.add(action, subject, owner=who, address=caller_address())
@@ -108,8 +108,8 @@ def note(action: str, subject: str = "", *, owner: str | None = None) -> None:
 class LoginOwners:
     """Owners by bearer tokens, and by logins of browsers with a token or at a provider.
 
-    `sha256:…` in the settings is the digest of an unwritten token, good for nothing but comparing:
-    browsers hold a random secret of their own.
+    `sha256:…` in the settings is the digest of a token, so that the token itself is not written
+    there. It can only be compared: browsers hold a random secret of their own.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class LoginOwners:
         return checked_owner(login.owner)
 
     def login(self) -> Login | None:
-        """The login that this request came with, while what it was made with holds."""
+        """Return the login of this request's cookie, while the credential behind it is valid."""
         current_login = self.logins.find(request.cookies.get(COOKIE, ""))
         if current_login is None:
             return None
@@ -156,11 +156,11 @@ class LoginOwners:
         return login if is_providers or self._by_digest.get(credential) == login.owner else None
 
     def entrant(self, token: str, *, address: str | None = None) -> Entrant:
-        """Compared by digest, so that the time taken tells nothing.
+        """Return who has this token, compared by digest so that the time reveals nothing.
 
         Raises:
             NotAllowed: the token is not known.
-            TooManyRequests: too many wrong ones came from this address (werkzeug's).
+            TooManyRequests: too many wrong tokens came from this address (werkzeug's).
         """
         address = caller_address() if address is None else address
         token_digest = digest(token)
@@ -180,7 +180,7 @@ def _digest_of(configured: str) -> str:
 
 
 def has_login() -> bool:
-    """Whether browsers log in here."""
+    """Return whether browsers log in on this server."""
     return isinstance(current_app.extensions[EXTENSION], LoginOwners)
 
 
@@ -188,7 +188,10 @@ def has_login() -> bool:
 
 
 def find_owners(app: Flask, settings: Settings, engine: Engine) -> None:
-    """Decide how callers are known. Raises SetupError for what would let anybody in."""
+    """Install the way to find owners that `auth.mode` names.
+
+    Raises SetupError if it is not safe.
+    """
     auth, guesses = settings.auth, GuessCounter(place_of_counters(settings))
     app.extensions[AUDIT] = AuditTrail(engine)
     app.extensions[GUESSES] = guesses
@@ -217,7 +220,7 @@ def _default_owner(settings: Settings) -> str:
 
 
 def login_provider(auth: AuthSettings) -> "LoginProvider":
-    """Raises SetupError."""
+    """Return the configured provider. Raises SetupError."""
     if auth.oidc is None:
         raise SetupError(
             'auth.mode is "oidc", but auth.oidc is not set. Expected: {"discovery_url": '
@@ -234,7 +237,7 @@ def login_provider(auth: AuthSettings) -> "LoginProvider":
 
 
 def owner_from_header(auth: AuthSettings) -> FindOwner:
-    """Trust the proxy in front, and nobody else: it overwrites the header in every request."""
+    """Find owners in a header of the trusted proxies, which overwrite it in every request."""
     trusted = networks_of(auth.trusted_proxies)
 
     def find() -> str:

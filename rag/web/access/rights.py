@@ -29,7 +29,7 @@ from rag.web.request_context import application, checked_id, default_config
 
 
 def readable() -> Readable:
-    """The collections whose documents the caller may find, list, count and open."""
+    """Return the collections whose documents the caller may find, list, count and open."""
     if "readable" not in g:
         g.readable = application().collections.readable(current_owner())
     collections = g.readable
@@ -38,7 +38,7 @@ def readable() -> Readable:
 
 
 def rights() -> Mapping[str, Right]:
-    """What the caller may do with each collection that it may read."""
+    """Return the caller's right in each collection that it may read."""
     if "rights" not in g:
         g.rights = application().collections.rights(current_owner())
     own_rights: Mapping[str, Right] = g.rights
@@ -46,17 +46,17 @@ def rights() -> Mapping[str, Right]:
 
 
 def is_one() -> bool:
-    """Whether everybody here is the same owner."""
+    """Return whether all callers of this server are one owner."""
     return application().collections.callers.are_one
 
 
 def is_admin() -> bool:
-    """Whether the caller may change everything."""
+    """Return whether the caller may change everything."""
     return application().collections.callers.is_admin(current_owner())
 
 
 def add_document(name: str, data: bytes, collection_id: str = DEFAULT_COLLECTION) -> Job:
-    """Take an upload of this caller's. Raises StorageFailed before anything is half done.
+    """Queue an upload of the caller. Raises StorageFailed before anything is written.
 
     Raises NotFound and Forbidden where the caller may not see or add to the collection.
     """
@@ -69,18 +69,18 @@ def add_document(name: str, data: bytes, collection_id: str = DEFAULT_COLLECTION
 
 
 def may_change(document: Document) -> bool:
-    """Whether the caller may replace or delete it."""
+    """Return whether the caller may replace or delete the document."""
     right = rights().get(document.collection_id, Right.NONE)
     return right >= Right.WRITE or (right == Right.ADD and document.owner == current_owner())
 
 
 def document(document_id: str) -> Document:
-    """One that the caller may read. Raises NotFound."""
+    """Return a document that the caller may read. Raises NotFound."""
     return application().documents.document(checked_id(document_id, "document"), readable())
 
 
 def changeable(document_id: str) -> Document:
-    """A document that the caller may move or delete. Raises NotFound and Forbidden."""
+    """Return a document that the caller may move or delete. Raises NotFound and Forbidden."""
     item = document(document_id)
     if not may_change(item):
         raise Forbidden(
@@ -91,13 +91,13 @@ def changeable(document_id: str) -> Document:
 
 
 def delete_document(document_id: str) -> None:
-    """Take a document out of the library. Raises NotFound and Forbidden."""
+    """Delete a document from the library. Raises NotFound and Forbidden."""
     item = changeable(document_id)
     application().ingestion.delete(item.id)
 
 
 def may_see(job: Job) -> bool:
-    """Whether the caller is told how this upload goes."""
+    """Return whether the caller may see the state of this upload."""
     return is_admin() or job.owner == current_owner()
 
 
@@ -105,12 +105,15 @@ def may_see(job: Job) -> bool:
 
 
 def readable_collections() -> list[CollectionOf]:
-    """Those that the caller may read, with what it may do with each."""
+    """Return the collections that the caller may read, with the caller's right in each."""
     return application().collections.readable_by(current_owner())
 
 
 def choices(chosen: Sequence[str] = ()) -> list[tuple[CollectionOf, bool]]:
-    """What a conversation may ask, and whether it does; none where there is nothing to choose."""
+    """Return the collections that a session may search, each with whether it is chosen.
+
+    The list is empty where the caller may read only one.
+    """
     collections = readable_collections()
     return (
         [(collection, not chosen or collection.id in chosen) for collection in collections]
@@ -120,12 +123,12 @@ def choices(chosen: Sequence[str] = ()) -> list[tuple[CollectionOf, bool]]:
 
 
 def pickable_models() -> tuple[str, ...]:
-    """Models that may be picked for a conversation, the usual one first; none: nothing to pick."""
+    """Return the models that may be picked for a session, the default one first; or ()."""
     return application().pickable_models
 
 
 def picked_model(name: str) -> str:
-    """The model as a session keeps it, "" for the usual one. Raises UserError."""
+    """Return the model's name as a session stores it, "" for the default one. Raises UserError."""
     models = pickable_models()
     if name and name not in models:
         allowed = ", ".join(models) or "none but the usual one"
@@ -134,7 +137,7 @@ def picked_model(name: str) -> str:
 
 
 def require_collection(collection_id: str, *, least: Right = Right.READ) -> CollectionOf:
-    """Raises NotFound where the caller may not read it, Forbidden where it may not do so much."""
+    """Return the collection. Raises NotFound if it cannot be read, Forbidden without the right."""
     collection = application().collections.collection(current_owner(), collection_id)
     if collection.right < least:
         raise Forbidden(f"You may not do this with {collection.name}. Ask somebody who manages it.")
@@ -142,12 +145,12 @@ def require_collection(collection_id: str, *, least: Right = Right.READ) -> Coll
 
 
 def may_create() -> bool:
-    """Whether the caller may make collections."""
+    """Return whether the caller may create collections."""
     return application().collections.callers.is_manager(current_owner())
 
 
 def create_collection(name: str, *, everybody: Right = Right.NONE) -> Collection:
-    """Make one of the caller's. Raises Forbidden, UserError and Conflict."""
+    """Create a collection of the caller. Raises Forbidden, UserError and Conflict."""
     if not may_create():
         raise Forbidden("Collections are made by managers (auth.managers). Ask one of them.")
     collection = application().collections.create(current_owner(), name, everybody=everybody)
@@ -162,34 +165,34 @@ def change_collection(
     everybody: Right | None = None,
     members: Mapping[str, Right] | None = None,
 ) -> None:
-    """What is given replaces what was; each change of a right is written down."""
+    """Replace what is not None; each change of a right is written into the audit trail."""
     collection = require_collection(collection_id, least=Right.MANAGE)
     application().collections.change(collection.id, name=name, everybody=everybody, members=members)
     _forget()
 
 
 def delete_collection(collection_id: str) -> None:
-    """Delete an empty one. Raises NotFound, Forbidden and Conflict."""
+    """Delete an empty collection. Raises NotFound, Forbidden and Conflict."""
     collection = require_collection(collection_id, least=Right.MANAGE)
     application().collections.delete(collection.id)
     _forget()
 
 
 def move_document(document_id: str, collection_id: str) -> None:
-    """Put a document that the caller may change into a collection that it may add to."""
+    """Move a document that the caller may change into a collection that it may add to."""
     item = changeable(document_id)
     collection = require_collection(collection_id, least=Right.ADD)
     application().ingestion.move(item.id, collection.id)
 
 
 def chosen(wanted: Sequence[str]) -> list[str]:
-    """Ids of collections that are named by id or name. Raises NotFound and UserError."""
+    """Return the ids of collections given by id or name. Raises NotFound and UserError."""
     named = application().collections.find
     return list(dict.fromkeys(named(current_owner(), name).id for name in wanted))
 
 
 def _forget() -> None:
-    """What this request knew of rights, which it just changed."""
+    """Drop the rights that this request has cached, after it changed them."""
     g.pop("readable", None)
     g.pop("rights", None)
 
@@ -199,17 +202,20 @@ _OUR_ID = re.compile(r"[0-9a-f]{32}")
 
 
 def open_session(session_id: str) -> SessionHandle:
-    """The caller's session, by our id or its own. Raises NotFound, also if it is another's."""
+    """Open the caller's session by its id, or the client's own id for it.
+
+    Raises NotFound, also if the session is another owner's.
+    """
     if not _CLIENT_ID.fullmatch(session_id):
         raise NotFound(f"There is no session {session_id[:60]!r}.")
     return application().store.open(session_id, owner=current_owner())
 
 
 def open_or_begin_session(session_id: str) -> SessionHandle:
-    """As `open_session`; one that a client calls by an id of its own is made where there is none.
+    """Open a session, or create it if the id is a client's own and is new.
 
-    Ids as we give them are never a client's own: whoever asks in a session that was deleted, or is
-    another's, is told so.
+    An id in the server's form (32 hexadecimal digits) is never a client's own: if that session was
+    deleted, or is another owner's, NotFound is raised.
     """
     if _OUR_ID.fullmatch(session_id) or not _CLIENT_ID.fullmatch(session_id):
         return open_session(session_id)
@@ -222,19 +228,22 @@ FromSources = TypeVar("FromSources")
 
 
 def source_registry() -> SourceRegistry:
-    """All sources, whoever asks."""
+    """Return the registry of the sources of documents of all callers."""
     return application().sources
 
 
 def managed_sources(collection_ids: Sequence[str] = ()) -> list[SourceStatus]:
-    """Of the collections that the caller manages, or of these among them; by address."""
+    """Return the sources of documents in collections that the caller manages, by address.
+
+    `collection_ids`, if any, limits them to these collections.
+    """
     managed = [key for key, right in rights().items() if right >= Right.MANAGE]
     wanted = [key for key in managed if not collection_ids or key in collection_ids]
     return source_registry().statuses(source_registry().table.sources(wanted))
 
 
 def managed_source(source_id: str) -> SourceStatus:
-    """Raises NotFound, also where the caller does not manage its collection."""
+    """Return a source. Raises NotFound, also where the caller does not manage its collection."""
     source = source_registry().table.source(checked_id(source_id, "source"))
     if rights().get(source.collection_id, Right.NONE) < Right.MANAGE:
         raise NotFound(f"There is no source {source_id!r}.")
@@ -242,7 +251,7 @@ def managed_source(source_id: str) -> SourceStatus:
 
 
 def add_source(wish: DocumentSource) -> SourceStatus:
-    """Raises NotFound, Forbidden, UserError and Conflict."""
+    """Add a source of documents. Raises NotFound, Forbidden, UserError and Conflict."""
     require_collection(wish.collection_id, least=Right.MANAGE)
     if wish.is_operators:
         raise Forbidden("Only whoever runs the server adds a source in its name.")
@@ -251,12 +260,12 @@ def add_source(wish: DocumentSource) -> SourceStatus:
 
 
 def adding_owner() -> str:
-    """The owner of what the caller adds."""
+    """Return the owner of what the caller adds; "" where all callers are one."""
     return "" if is_one() else current_owner()
 
 
 def with_source(source_id: str, do: Callable[[str], FromSources]) -> FromSources:
-    """Do something with a source that the caller manages."""
+    """Call `do` with the id of a source that the caller manages. Raises NotFound."""
     return do(managed_source(source_id).source.id)
 
 
@@ -265,13 +274,13 @@ GONE = "This link is not valid, or not any more. Ask for the answer again."
 
 
 def public_root() -> str:
-    """Where people open the library, with a slash at its end."""
+    """Return the address where people open the library, with a slash at its end."""
     address = application().settings.web.public_url
     return f"{address.rstrip('/')}/" if address else request.host_url
 
 
 def source_links(session: OwnedSession) -> Callable[[int], str]:
-    """The address of each source of a session, as it is told outside."""
+    """Return a function from a source's number to its public address, signed if there are keys."""
     root, signer, owner = public_root(), _signer(application().settings.web), session.owner
     if signer is None:
         return lambda number: f"{root}sessions/{session.id}/sources/{number}"
@@ -279,7 +288,7 @@ def source_links(session: OwnedSession) -> Callable[[int], str]:
 
 
 def linked_source(token: str) -> Source:
-    """The source of a signed link, while whoever was given it may read it. Raises NotFound."""
+    """Return the source of a signed link, while the link's owner may read it. Raises NotFound."""
     web = application().settings.web
     signer = _signer(web)
     try:
@@ -296,7 +305,7 @@ def linked_source(token: str) -> Source:
 
 
 def _signer(web: WebSettings) -> URLSafeTimedSerializer | None:
-    """The first key signs, all are believed: a new one is put before the old."""
+    """Return the signer; its first configured key signs, all verify, so keys can be rotated."""
     if not web.link_keys:
         return None
     keys = [key.get_secret_value() for key in reversed(web.link_keys)]

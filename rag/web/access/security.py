@@ -1,7 +1,7 @@
-"""What every request is checked for, and every response carries, whatever its route.
+"""Checks of every request and headers of every response, whatever the route.
 
-Browsers say of each where it comes from, and let it read no answer unless we say so. Those that the
-operator names are let in, with a token, and nowhere but to /v1.
+Browsers say which origin a request comes from, and let a page read the response only if the server
+allows that origin. Origins that the operator names are allowed, with a token, and only for /v1.
 """
 
 import hmac
@@ -18,7 +18,7 @@ from rag.web.access.logins import digest
 from rag.web.access.owner import COOKIE, PEERS_HOST, caller_address, current_owner, is_cookie_caller
 from rag.wiring.listeners import ListenerPolicy, host_name, is_own_origin
 
-LOOKED_AT_BY_MACHINES = ("operations.healthz", "operations.readyz")  # under any name
+LOOKED_AT_BY_MACHINES = ("operations.healthz", "operations.readyz")  # allowed under any host name
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain", "")
 PUBLIC_ENDPOINTS = frozenset(
@@ -71,8 +71,11 @@ def protect(app: Flask, policy: ListenerPolicy) -> None:
 
 
 def refuse_foreign_hosts(policy: ListenerPolicy) -> None:
-    """Raises MisdirectedRequest."""
-    hosts = (request.environ.get(PEERS_HOST, request.host), request.host)  # and by a proxy
+    """Raise MisdirectedRequest if the server does not answer under the request's host name."""
+    hosts = (
+        request.environ.get(PEERS_HOST, request.host),
+        request.host,
+    )  # as it came, and as a proxy names it
     host = next((host for host in hosts if not policy.answers_as(host)), None)
     if host is not None:
         raise MisdirectedRequest(
@@ -82,10 +85,10 @@ def refuse_foreign_hosts(policy: ListenerPolicy) -> None:
 
 
 def refuse_foreign_origins() -> None:
-    """A page of another origin must not act with the caller's rights. Raises Forbidden.
+    """Refuse requests that a page of another origin makes. Raises Forbidden.
 
-    Browsers say where a request comes from; programs say nothing and are let through. A caller
-    known by a cookie must besides prove, with a form, that it read one of our pages.
+    Browsers say where a request comes from; programs do not, and are let through. A caller known by
+    a cookie must also prove, when it sends a form, that it has read a page of this server.
     """
     if request.method in SAFE_METHODS:
         return
@@ -99,7 +102,7 @@ def refuse_foreign_origins() -> None:
 
 
 def is_same_origin() -> bool:
-    """What the browser says about where the request was made."""
+    """Return whether, by the browser's headers, a page of this origin made the request."""
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
         return site in ("same-origin", "none")
@@ -114,7 +117,7 @@ def _require_csrf_token() -> None:
 
 
 def csrf_token() -> str:
-    """What a form of ours must send along; empty for callers without a cookie of ours.
+    """Return the token that forms must send; "" for callers without a login cookie.
 
     It is derived from the cookie's secret, so nothing has to be stored and no second cookie set.
     """
@@ -124,7 +127,7 @@ def csrf_token() -> str:
 
 
 def harden(response: Response) -> Response:
-    """Add the security headers; answers with anyone's data are not kept by caches."""
+    """Add the security headers; forbid caches to store anything but static files."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     if request.endpoint != "static":
@@ -134,11 +137,14 @@ def harden(response: Response) -> Response:
 
 _ORIGIN = re.compile(r"null|[a-z][a-z0-9+.-]*://[^/\s*?#]+")
 METHODS, ALLOWED_HEADERS = "GET, POST, DELETE", "Authorization, Content-Type"
-PREFLIGHT_SECONDS = "600"  # that a browser remembers what it was told before it asks
+PREFLIGHT_SECONDS = "600"  # that a browser remembers the answer to a preflight request
 
 
 def admit_origins(app: Flask, settings: Settings) -> None:
-    """Raises SetupError where pages of other origins would act without a token of their own."""
+    """Admit pages of `web.allowed_origins` under /v1.
+
+    Raises SetupError where they need no token.
+    """
     origins = frozenset(settings.web.allowed_origins)
     _check(settings)
     if not origins:
@@ -148,7 +154,7 @@ def admit_origins(app: Flask, settings: Settings) -> None:
     def admit() -> Response | None:
         if not _comes_from(origins):
             return None
-        if request.method == "OPTIONS":  # the browser itself asks, and has no token
+        if request.method == "OPTIONS":  # a preflight request, which has no token
             return Response(status=204)
         if not request.headers.get("Authorization"):
             raise NotAllowed("An app of another origin sends a token: `Authorization: Bearer …`.")
@@ -180,7 +186,7 @@ def _comes_from(origins: frozenset[str]) -> bool:
 
 
 def _allow_origin(response: Response) -> Response:
-    """What lets the browser hand an answer to the app that asked."""
+    """Add the headers with which a browser lets the page of the origin read the response."""
     response.headers["Access-Control-Allow-Origin"] = request.headers["Origin"]
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     response.vary.add("Origin")
@@ -193,10 +199,10 @@ def _allow_origin(response: Response) -> Response:
 
 
 def limit_rates(app: Flask, settings: Settings) -> None:
-    """Count by owner; who is nobody yet is counted by address.
+    """Limit requests by owner, or by address where the owner is not known.
 
     Raises:
-        SetupError: the limit or the place of the counters is none.
+        SetupError: the limit or the store of the counters is not valid.
     """
     wanted, place = settings.web.rate_limit, place_of_counters(settings)
     if wanted is None and place == NOWHERE:
@@ -225,7 +231,7 @@ def limit_rates(app: Flask, settings: Settings) -> None:
 
 
 def caller() -> str:
-    """Who is counted."""
+    """Return whose requests are counted: the owner, else the address."""
     try:
         return current_owner()
     except NotAllowed:
@@ -233,6 +239,6 @@ def caller() -> str:
 
 
 def is_exempt() -> bool:
-    """Health checks, figures and static files cost nothing worth counting."""
+    """Return whether the request is not counted: health checks, metrics and static files."""
     endpoint = request.endpoint or "static"
     return endpoint == "static" or endpoint.startswith("operations.")

@@ -47,11 +47,11 @@ from rag.records import (
     Usage,
 )
 from rag.render.gate import outgoing
-from rag.seams import FoundMessage
+from rag.seams import MessageMatch
 from rag.tables.plan import LONGEST_QUESTION
 from rag.web.problems import REFUSALS
 
-# What people and clients are told of such a field: it is not Markdown, whatever it looks like.
+# Describes fields that are not Markdown, whatever they look like.
 PLAIN_TEXT = "A document's own words, as plain text: to be shown as they are, never rendered."
 
 
@@ -62,16 +62,16 @@ class Described(BaseModel):
 
     @classmethod
     def of(cls, record: Any = None, **more: Any) -> Self:
-        """With `more` fields, or others than the record's; all may hold records themselves."""
+        """Make one from a record and `more` fields, which win; all may hold records."""
         return cls.model_validate(to_jsonable_python(record or {}) | to_jsonable_python(more))
 
     def as_json(self) -> dict[str, Any]:
-        """In plain JSON."""
+        """Return it as plain JSON."""
         return self.model_dump(mode="json")
 
 
 class DescribedApi(APIBlueprint):
-    """Calls that remember how they are to be described: that takes a fifth of a start."""
+    """A blueprint that makes its OpenAPI description late: that takes a fifth of a start."""
 
     def __init__(
         self,
@@ -109,10 +109,10 @@ class DescribedApi(APIBlueprint):
 
 
 class DescribedApp(OpenAPI):
-    """Answers with models, and takes the descriptions of its APIs when its own is made."""
+    """The app: turns models into JSON, and describes its APIs when the description is read."""
 
     def make_response(self, rv: Any) -> Response:
-        """A model, alone or before a status, becomes JSON."""
+        """Return the response; a model, alone or before a status, becomes JSON."""
         body, rest = (rv[0], rv[1:]) if isinstance(rv, tuple) else (rv, ())
         plain = body.as_json() if isinstance(body, Described) else body
         return super().make_response((plain, *rest) if rest else plain)
@@ -667,7 +667,7 @@ class FoundMessagesModel(Described):
     """The newest matches, and how many there are in all; `snippet[match_start:match_end]`."""
 
     query: str
-    found: list[FoundMessage]
+    found: list[MessageMatch]
     total: int
 
 

@@ -1,1 +1,1 @@
-"""The OpenAI protocol: chat completions and responses."""
+"""The OpenAI protocols: chat completions and responses."""

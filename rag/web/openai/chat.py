@@ -1,4 +1,4 @@
-"""The OpenAI chat protocol, so that stock clients get cited answers."""
+"""The OpenAI protocol of chat completions, so that stock clients get cited answers."""
 
 import re
 from collections import Counter
@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from rag.errors import NotFound
 from rag.records import Failed, Finished
-from rag.sessions.recognition import FoundSession, Recognised
+from rag.sessions.recognition import Recognised, SessionMatch
 from rag.web.access import rights
 from rag.web.access.rights import open_session
 from rag.web.api.schemas import DescribedApi
@@ -67,7 +67,7 @@ def read_model(path: ModelPath) -> dict[str, Any]:
 
 
 def _models() -> list[str]:
-    """By the collections' names, or by their ids where several share a name."""
+    """Return the models' names: with the collections' names, or their ids if names repeat."""
     collections = rights.readable_collections()
     times = Counter(collection.name.casefold() for collection in collections)
     names = [
@@ -99,16 +99,16 @@ class Completion(AnswerToClient):
     body: ChatBody
 
     @staticmethod
-    def chosen_session(body: ChatBody) -> FoundSession | None:
+    def chosen_session(body: ChatBody) -> SessionMatch | None:
         named = body.metadata.session_id if body.metadata else None
         if not named:
             return None
         try:
-            return FoundSession(open_session(named), Recognised.NAMED)
+            return SessionMatch(open_session(named), Recognised.NAMED)
         except NotFound:
             if _OURS.fullmatch(named):
                 raise
-            return None  # a program that traces its calls has ids of its own there
+            return None  # programs that trace their calls put their own ids there
 
     @staticmethod
     def refused(problem: dict[str, Any]) -> str:
@@ -146,7 +146,10 @@ class Completion(AnswerToClient):
         return self.refused(failure(event))
 
     def closing(self, end: Finished) -> Iterator[str]:
-        """Citations count characters of `content`: attribution may have added markers to it."""
+        """Yield the last chunks.
+
+        Citations count characters of `content`, to which attribution may have added markers.
+        """
         for place, call in enumerate(call_items(calls_of(end))):
             yield data_line(self._chunk({"tool_calls": [{"index": place, **call}]}))
         chunk = self._chunk({"annotations": self._annotations(end)}, _finish_reason(end))
@@ -156,7 +159,7 @@ class Completion(AnswerToClient):
             yield data_line({**began, "choices": [], "usage": used(*counted(end))})
 
     def judged(self, end: Finished) -> Iterator[str]:
-        """One more chunk: the citations anew, with a judge's verdicts."""
+        """Yield one more chunk: the citations again, with the judge's verdicts."""
         yield data_line({**self._chunk({}, _finish_reason(end)), **self.extension(end)})
 
     @property

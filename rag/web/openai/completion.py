@@ -1,11 +1,12 @@
-"""What both protocols of OpenAI share: a conversation is found, asked, answered and known again.
+"""What both OpenAI protocols share: find a session, ask, answer, and recognise the answer later.
 
-No person asked that: nothing is searched for it, nothing stored, and nothing in it has a number.
+Some requests are tasks of the client and no question of a person: for these nothing is searched,
+nothing is stored, and the reply has no numbers.
 
-It is known by its structure: `metadata.task`; or a request that holds no answer of ours, in whose
-last message a conversation is quoted, with what both sides said. Whatever else a client asks by
-itself (a title asked after the talk, an emoji) looks like a question, and is one, but with the
-model `groundnote-plain`.
+A task is recognised by its structure: `metadata.task`; or a request without an answer of this
+server, whose last message quotes a conversation with both sides. Any other task of a client (a
+title asked after the conversation, an emoji) looks like a question and is answered as one, except
+with the model `groundnote-plain`.
 """
 
 import json
@@ -51,8 +52,8 @@ from rag.seams.models import CLIENTS_TASK
 from rag.sessions.recognition import (
     ConversationFinder,
     FingerprintTable,
-    FoundSession,
     Recognised,
+    SessionMatch,
     calls_key,
     name_key,
     quoted,
@@ -79,7 +80,7 @@ DONE = "data: [DONE]\n\n"  # ends a stream of chat completions
 
 
 def notices_of(answer: Answer) -> list[str]:
-    """What people are told beside an answer, and how many of its statements are warned of."""
+    """Return the notices beside an answer, and how many of its statements have warnings."""
     texts = [notice.text for notice in answer.notices]
     warned = len({citation.start for citation in answer.citations if citation.verdict.is_warning})
     if warned:
@@ -97,12 +98,12 @@ def notices_of(answer: Answer) -> list[str]:
 
 
 def calls_of(end: Finished) -> tuple[ToolCall, ...]:
-    """Those of the client's tools that it is to run now."""
+    """Return the calls of the client's tools that the client is to run now."""
     return end.message.answer.calls if end.message.answer else ()
 
 
 def answer_text(end: Finished) -> str:
-    """What the client is given as the text: JSON where it wanted that."""
+    """Return the text for the client: JSON if the client wanted JSON."""
     answer = end.message.answer
     if answer is not None and answer.calls:
         return answer.rounds[-1].content
@@ -110,7 +111,7 @@ def answer_text(end: Finished) -> str:
 
 
 def placed(end: Finished) -> tuple[Citation, ...]:
-    """The citations, by their places in what the client is given."""
+    """Return the citations, by their places in the text for the client."""
     answer = end.message.answer
     if answer is None or not answer.given:
         return answer.citations if answer else ()
@@ -127,24 +128,24 @@ def _moved(citation: Citation, place: tuple[int, int]) -> Citation:
 
 
 def is_whole(end: Finished) -> bool:
-    """Whether no limit cut the answer."""
+    """Return whether no limit cut the answer."""
     notices = end.message.answer.notices if end.message.answer else ()
     return all(notice.kind is not NoticeKind.CUT for notice in notices)
 
 
 def counted(end: Finished) -> tuple[int, int]:
-    """Tokens read and written, as the model server counted them; zeros when no model was called."""
+    """Return tokens read and written, as the model server counted; zeros without a model."""
     usage = end.message.answer.usage if end.message.answer else None
     return (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
 
 
 def used(read: int, written: int) -> dict[str, int]:
-    """Tokens, as chat completions tell them."""
+    """Return the usage in the form of chat completions."""
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
 def call_items(calls: Iterable[ToolCall]) -> list[dict[str, Any]]:
-    """Calls as chat completions tell them, with what their server wants back."""
+    """Return the calls in the form of chat completions, with what their server wants back."""
     return [
         {
             **call.beside,
@@ -157,19 +158,19 @@ def call_items(calls: Iterable[ToolCall]) -> list[dict[str, Any]]:
 
 
 def head(kind: str, told_id: str, created: int) -> dict[str, Any]:
-    """How a chat completion, and each chunk of one, begins."""
+    """Return the first fields of a chat completion, and of each of its chunks."""
     return {"id": f"chatcmpl-{told_id}", "object": kind, "created": created, "model": MODEL}
 
 
 UrlOf = Callable[[int], str]
 FENCE, BLANK_LINE = "```", "\n\n"
-# A word joiner before the number: Open WebUI takes a bare `[9]`, in a link too, for the ninth of a
-# list of its own, and shows nothing where that is shorter. Whoever reads markers reads past it.
+# A word joiner before the number: Open WebUI reads a bare `[9]`, in a link too, as the ninth of a
+# list of its own, and shows nothing where that is shorter. Readers of markers ignore it.
 UNSEEN = "\u2060"
 
 
 def with_links(text: str, url_of: UrlOf) -> Rewritten:
-    """Each `[9]` as `[[9]](url)`; in code nothing is a marker, and nothing changes."""
+    """Replace each `[9]` by `[[9]](url)`, except in code, where nothing is a marker."""
     pieces: list[str] = []
     shifts: list[tuple[int, int]] = []
     position = by = 0
@@ -183,7 +184,7 @@ def with_links(text: str, url_of: UrlOf) -> Rewritten:
 
 
 def marker_links(events: Iterable[Event | None], url_of: UrlOf) -> Iterator[Event | None]:
-    """Text is told paragraph by paragraph: only a whole one says what in it is code."""
+    """Yield the events with links; text comes in whole paragraphs, which show what is code."""
     pending = ""
     for event in events:
         if isinstance(event, Text):
@@ -199,7 +200,7 @@ def marker_links(events: Iterable[Event | None], url_of: UrlOf) -> Iterator[Even
 
 
 def _whole(text: str) -> tuple[str, str]:
-    """The paragraphs that are whole, and the rest."""
+    """Return the complete paragraphs, and the rest."""
     end = text.rfind(BLANK_LINE)
     if end < 0 or text[:end].count(FENCE) % 2:
         return "", text
@@ -209,53 +210,53 @@ def _whole(text: str) -> tuple[str, str]:
 
 UNSTORED_FOR = timedelta(hours=24)
 EXTENSION = "groundnote-fingerprints"
-BUFFERED_CHARACTERS = 200  # that a model may say before it calls a tool
+BUFFERED_CHARACTERS = 200  # that a model may write before it calls a tool
 
 
 @dataclass(slots=True)
 class AnswerToClient(ABC):
-    """One answer; how it is told is the protocol's."""
+    """One answer; each protocol writes it in its own form."""
 
     session: SessionHandle
     request: ClientRequest
     body: AskingBody
-    user: str = ""  # whom the client asks for
-    url_of: Callable[[int], str] = field(init=False)  # where a source is read
+    user: str = ""  # the client's user
+    url_of: Callable[[int], str] = field(init=False)  # the address of a source, by number
     created: int = field(default_factory=lambda: int(time.time()))
 
     @staticmethod
     @abstractmethod
-    def chosen_session(body: Any) -> FoundSession | None:
-        """The session that the client names, if it does."""
+    def chosen_session(body: Any) -> SessionMatch | None:
+        """Return the session that the client names, or None."""
 
     @staticmethod
     @abstractmethod
     def refused(problem: dict[str, Any]) -> str:
-        """In a stream, before there is an answer."""
+        """Return a problem in the form of a stream, before there is an answer."""
 
     def __post_init__(self) -> None:
         self.url_of = source_links(self.session)
 
     def rewritten(self, end: Finished) -> Rewritten:
-        """The answer's text as this client is told it."""
+        """Return the answer's text in the form for this client."""
         text = answer_text(end)
         return with_links(text, self.url_of) if self.wants_links else Rewritten(text)
 
     @property
     def wants_links(self) -> bool:
-        """Not in JSON, which is no Markdown."""
+        """Whether numbers become links; not in JSON, which is no Markdown."""
         return self.body.wants_links and not self.body.wants_json
 
     @abstractmethod
     def whole(self, end: Finished) -> dict[str, Any]:
-        """At once."""
+        """Return the answer in one piece."""
 
     def first(self) -> Iterable[str]:
-        """Before anything happens."""
+        """Return the frames before any event."""
         return ()
 
     def begun(self, index: int) -> Iterable[str]:
-        """Once it is known where the answer will stand; asked before each event."""
+        """Return the frames once the answer's index is known; called before each event."""
         return ()
 
     @abstractmethod
@@ -268,16 +269,16 @@ class AnswerToClient(ABC):
     def closing(self, end: Finished) -> Iterable[str]: ...
 
     def judged(self, end: Finished) -> Iterable[str]:
-        """What a judge said of it afterwards."""
+        """Return the frames for the judge's verdicts."""
         return ()
 
     @property
     def done(self) -> str:
-        """The very last."""
+        """The last frame."""
         return ""
 
     def frames(self, turn: RunningTurn, table: FingerprintTable) -> Frames:
-        """As it is written; an error ends it, and so does a client that leaves."""
+        """Yield the frames as the answer is written; an error, or a client that leaves, ends it."""
         streamed = ""
         yield from self.first()
         with self.forgotten_if_broken(turn), turn.stopped_unless_ended():
@@ -300,7 +301,7 @@ class AnswerToClient(ABC):
 
     @contextmanager
     def forgotten_if_broken(self, turn: RunningTurn) -> Iterator[None]:
-        """A turn that did not come to its end is kept no more than another one."""
+        """Erase a turn that did not reach its end, if the client wants nothing stored."""
         try:
             yield
         finally:
@@ -310,14 +311,14 @@ class AnswerToClient(ABC):
                     forget_turn(self.session, turn.index)
 
     def ending(self, turn: RunningTurn, end: Finished) -> Frames:
-        """The end at once, then what a judge said: only who asked for that reads on."""
+        """Yield the end at once, then the verdicts of a judge if the client waits for them."""
         yield from self.closing(end)
         judged = yield from self.wait_for_judge(turn, end)
         if judged is not end:
             yield from self.judged(judged)
 
     def wait_for_judge(self, turn: RunningTurn, end: Finished) -> Generator[str, None, Finished]:
-        """The end with a judge's verdicts, for a client that wants to wait for them."""
+        """Return the end with the judge's verdicts, for a client that waits for them."""
         if end.message.answer is None or end.message.answer.judging is not Judging.PENDING:
             return end
         until = time.monotonic() + (self.body.wait_for_judge or 0.0)
@@ -331,15 +332,15 @@ class AnswerToClient(ABC):
         return judged
 
     def events(self, turn: RunningTurn) -> Iterator[Event | None]:
-        """As this client is told them; None now and then while nothing happens."""
+        """Yield the events for this client; None now and then while nothing happens."""
         events = settle_text(turn.follow(ping_seconds=PING_SECONDS))
         return marker_links(events, self.url_of) if self.wants_links else events
 
     def remember(self, table: FingerprintTable, end: Finished, streamed: str) -> None:
-        """Know this answer again, whether the client keeps the streamed or the final text."""
+        """Store fingerprints of the answer, whether the client keeps the streamed or final text."""
         calls, user = calls_of(end), self.user
         texts = {streamed, end.message.content}
-        if calls:  # some clients keep nothing beside them
+        if calls:  # some clients keep no text beside calls
             texts = {calls_in_words(text, calls) for text in (answer_text(end), "")}
             key = calls_key(self.request.question, (call.id for call in calls))
             table.name(self.session, key, index=end.message.index + 1)
@@ -349,7 +350,7 @@ class AnswerToClient(ABC):
         table.remember(self.session, end.message.index, keys)
 
     def extension(self, end: Finished) -> dict[str, Any]:
-        """What the protocols have no field for."""
+        """Return the fields that the protocols do not have."""
         answer = end.message.answer
         citations = placed(end)
         return {
@@ -371,7 +372,7 @@ class AnswerToClient(ABC):
         }
 
     def citations(self, end: Finished) -> list[dict[str, Any]]:
-        """As the protocols have them, with links to the pages of their sources."""
+        """Return the citations in the protocols' form, with links to their sources."""
         rewritten = self.rewritten(end)
         titles = {source.number: source.document_title for source in end.sources}
         return [
@@ -387,21 +388,21 @@ class AnswerToClient(ABC):
 
 
 def answered(body: AskingBody, request: ClientRequest, protocol: type[AnswerToClient]) -> Response:
-    """The answer, or its stream.
+    """Return the answer, or its stream.
 
-    While others are before it, a stream says so in comments, which no client takes for an answer.
+    While others wait before it, a stream says so in comments, which no client reads as an answer.
     """
     has_model = application().settings.llm.is_configured
     wishes, wanted = body.wishes(has_model=has_model), body.collections()
     if request.rounds and not has_model:
         raise UserError(NOBODY.format(body.messages_field))
-    ids = None if wanted is None else rights.chosen(wanted)  # before anything is begun
+    ids = None if wanted is None else rights.chosen(wanted)  # refuses before anything is begun
     table = _fingerprints()
 
     def begin() -> tuple[RunningTurn, AnswerToClient]:
         session = (
             protocol.chosen_session(body)
-            or _session_by_name(body, request)
+            or (_session_by_name(body, request, body.name) if body.name else None)
             or _find_session(body, request)
         )
         is_kept = _keep_or_expire(session, body)
@@ -438,25 +439,25 @@ def answered(body: AskingBody, request: ClientRequest, protocol: type[AnswerToCl
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
 
 
-def _session_by_name(body: AskingBody, request: ClientRequest) -> FoundSession | None:
-    """The session that the client calls so, however little of it is sent along; made if need be."""
-    name = body.name
-    if not name:
-        return None
+def _session_by_name(body: AskingBody, request: ClientRequest, name: str) -> SessionMatch:
+    """Return the session that the client names so, created if needed.
+
+    It is found however little of the conversation is sent along.
+    """
     table, owner, key = _fingerprints(), current_owner(), name_key(name)
     existing = table.session_of_key(owner, key)
     if existing is not None:
         session = application().store.open(existing[0], owner=owner)
-        return FoundSession(session, Recognised.NAMED)
+        return SessionMatch(session, Recognised.NAMED)
     conversation = _finder(body).find(request.history, is_shared=False)
     if table.name(conversation.handle, key):
         return conversation
     conversation.handle.delete()  # another request with this name was quicker
-    return _session_by_name(body, request)
+    return _session_by_name(body, request, name)
 
 
-def _find_session(body: AskingBody, request: ClientRequest) -> FoundSession:
-    """The session that goes on from what was said before, or a new one."""
+def _find_session(body: AskingBody, request: ClientRequest) -> SessionMatch:
+    """Return the session that the sent history continues, or a new one."""
     finder, past = _finder(body), request.history
     if request.rounds and request.called and request.question:
         waiting = finder.waiting_for(calls_key(request.question, request.called))
@@ -467,7 +468,7 @@ def _find_session(body: AskingBody, request: ClientRequest) -> FoundSession:
 
 
 def knows(body: AskingBody, past: Sequence[ImportedMessage]) -> bool:
-    """Whether an answer in it is one of ours."""
+    """Return whether an answer in the history came from this server."""
     return any(message.role == Role.ASSISTANT for message in past) and _finder(body).knows(past)
 
 
@@ -477,8 +478,8 @@ def _finder(body: AskingBody) -> ConversationFinder:
     return ConversationFinder(store, _fingerprints(), config, owner, body.for_whom, stores)
 
 
-def _keep_or_expire(conversation: FoundSession, body: AskingBody) -> bool:
-    """Where nothing is to be kept, a conversation of such turns alone goes after a day.
+def _keep_or_expire(conversation: SessionMatch, body: AskingBody) -> bool:
+    """Let a session expire after a day if nothing in it is to be stored.
 
     Returns whether it stays.
     """
@@ -494,22 +495,22 @@ def _keep_or_expire(conversation: FoundSession, body: AskingBody) -> bool:
 
 
 def forget_turn(session: SessionTranscript, index: int) -> None:
-    """Take away what was said in a turn; its sources keep their numbers."""
-    with suppress(RagError):  # deleted meanwhile
+    """Erase a turn; its sources keep their numbers."""
+    with suppress(RagError):  # deleted in the meantime
         session.erase(index)
 
 
-def _history_alone(session: FoundSession, request: ClientRequest) -> tuple[ImportedMessage, ...]:
-    """What may be told of a conversation that may be somebody else's: what the request holds."""
+def _history_alone(session: SessionMatch, request: ClientRequest) -> tuple[ImportedMessage, ...]:
+    """Return the request's own history, for a session that may be another user's."""
     cited = {n for message in request.history for n in cited_numbers(message.content)}
     registered = {source.number for source in session.handle.sources(sorted(cited))}
     return tuple(quoted(message, registered) for message in request.history)
 
 
-def _rounds(session: FoundSession, request: ClientRequest, field: str) -> tuple[ChatMessage, ...]:
-    """The calls of this turn so far, with their results. Raises UserError where there is no call.
+def _rounds(session: SessionMatch, request: ClientRequest, field: str) -> tuple[ChatMessage, ...]:
+    """Return the calls of this turn so far, with results. Raises UserError if there is no call.
 
-    What we kept of them is better than what the client sends: their server may want it back whole.
+    Stored calls are preferred to those of the client: the model's server may need them complete.
     """
     last = session.handle.recent(1)
     messages = request.since(last[0]) if last else None
@@ -519,8 +520,8 @@ def _rounds(session: FoundSession, request: ClientRequest, field: str) -> tuple[
     return messages or request.rounds
 
 
-def _goes_on(session: FoundSession, request: ClientRequest) -> bool:
-    """Whether the last answer of a conversation called the tools whose results came now."""
+def _goes_on(session: SessionMatch, request: ClientRequest) -> bool:
+    """Return whether the last answer called the tools whose results are sent now."""
     last = session.handle.recent(1)
     if not last or last[0].role != Role.ASSISTANT:
         return False
@@ -528,8 +529,8 @@ def _goes_on(session: FoundSession, request: ClientRequest) -> bool:
     return request.since(last[0]) is not None or session.is_new or last[0].content == content
 
 
-def _asks_again(session: FoundSession, request: ClientRequest) -> bool:
-    """Whether a client that names the chat in a header, and sends all of it, repeats a question."""
+def _asks_again(session: SessionMatch, request: ClientRequest) -> bool:
+    """Return whether a client with a header for the chat, and all of it, repeats a question."""
     last = session.handle.recent(2) if conversation_header() else ()
     if len(last) < 2:
         return False
@@ -538,8 +539,8 @@ def _asks_again(session: FoundSession, request: ClientRequest) -> bool:
     return is_last and answer.status is not MessageStatus.PENDING
 
 
-def _begun(session: FoundSession, request: ClientRequest, wishes: AnswerOptions) -> RunningTurn:
-    """The turn, new or gone on with; a refused question leaves everything as it was."""
+def _begun(session: SessionMatch, request: ClientRequest, wishes: AnswerOptions) -> RunningTurn:
+    """Start the turn, new or continued; a refused question changes nothing."""
     assistant, index = application().assistant, session.handle.read().message_count - 1
 
     def ask(note: Callable[[OpenTurn], None]) -> Generator[Event, None, None]:
@@ -562,16 +563,17 @@ def _begun(session: FoundSession, request: ClientRequest, wishes: AnswerOptions)
 
 
 def _fingerprints() -> FingerprintTable:
-    """The answers that this application gave to clients."""
+    """Return the fingerprints of this application's answers to clients."""
     table = current_app.extensions[EXTENSION]
     assert isinstance(table, FingerprintTable)
     return table
 
 
 def settle_text(events: Iterator[tuple[int, Event | None]]) -> Iterator[Event | None]:
-    """The events, text only once it is likely to stay: these clients can take nothing back.
+    """Yield the events, but text only once it is likely to stay: clients cannot take it back.
 
-    What is discarded later is followed by a new paragraph; the last chunk holds the whole answer.
+    After text that is discarded later, a new paragraph follows; the last chunk has the whole
+    answer.
     """
     pending, is_settled = "", False
     for _, event in events:
@@ -588,27 +590,27 @@ def settle_text(events: Iterator[tuple[int, Event | None]]) -> Iterator[Event | 
         if not isinstance(event, Text):
             yield event
         if isinstance(event, Finished | Failed):
-            return  # what a judge says afterwards, nobody waits for
+            return  # a judge's verdicts are not waited for
 
 
-TOOLS_TO_CHOOSE = "Available Tools:"  # Open WebUI has some chosen so
+TOOLS_TO_CHOOSE = "Available Tools:"  # Open WebUI's prompt to choose tools
 NO_MODEL = f"model: no language model is set here, and without one {MODEL_PLAIN!r} says nothing."
 NOTHING: tuple[str, tuple[ToolCall, ...], Usage] = ("", (), Usage(0, 0))
 TITLE_CHARACTERS = 60
-TASK_TOKENS = 1_500  # of a reply, where neither the settings nor the client says so
-_FIELD = re.compile(r'\{\s*"(\w+)"\s*:\s*(\[?)')  # of the example that a template gives
-# Who speaks: a label with a colon, a heading, a tag.
+TASK_TOKENS = 1_500  # of a reply, unless the settings or the client limit it
+_FIELD = re.compile(r'\{\s*"(\w+)"\s*:\s*(\[?)')  # in the example of a prompt template
+# The name of a speaker: a label with a colon, a heading, a tag.
 _SPEAKER = r"^[^\w\n]{{0,8}}(?:{0}[^\w\n]{{0,4}}[:：]|(?<=# ){0}$|(?<=<){0}[\s>])"
 _USER_LINE = re.compile(
     _SPEAKER.format("(?:user|human)") + r"\W{0,8}([^\n]+)", re.MULTILINE | re.IGNORECASE
 )
 _ANSWERED = re.compile(_SPEAKER.format("(?:assistant|ai|bot)"), re.MULTILINE | re.IGNORECASE)
 _ROLES = re.compile(r"""\brole["']?\s{0,3}[:=]\s{0,3}["']?(user|assistant)\b""")
-_MERGED = re.compile(r'"""\s{1,9}"""')  # answers of several models, one behind the other
+_MERGED = re.compile(r'"""\s{1,9}"""')  # answers of several models in sequence
 
 
 def is_task(body: AskingBody, request: ClientRequest, *, is_named: bool = False) -> bool:
-    """Whether a client asks by itself. Raises UserError where nobody could answer."""
+    """Return whether this is a task of the client. Raises UserError if no model could do it."""
     if body.model == MODEL_PLAIN:
         if not application().settings.llm.is_configured:
             raise UserError(NO_MODEL)
@@ -623,14 +625,14 @@ def is_task(body: AskingBody, request: ClientRequest, *, is_named: bool = False)
 
 
 def _quotes_a_talk(text: str) -> bool:
-    """Whether both sides of a conversation speak in a text."""
+    """Return whether a text quotes both sides of a conversation."""
     if _USER_LINE.search(text) and _ANSWERED.search(text):
         return True
     return set(_ROLES.findall(text)) == {"user", "assistant"} or bool(_MERGED.search(text))
 
 
 def done(body: ChatBody, request: ClientRequest) -> Response:
-    """Its answer as a chat completion, or as the stream of one."""
+    """Answer a task with a chat completion, or with a stream of one."""
     reply = _whole_reply(*reply_to(body, request))
     if body.stream:
         counts = bool(body.stream_options and body.stream_options.include_usage)
@@ -639,7 +641,7 @@ def done(body: ChatBody, request: ClientRequest) -> Response:
 
 
 def reply_to(body: AskingBody, request: ClientRequest) -> tuple[str, tuple[ToolCall, ...], Usage]:
-    """What the model makes of it, or what stands for nothing where there is none."""
+    """Return the model's reply, or an empty one in the wanted form."""
     text, calls, usage = _by_model(body, request)
     if not (text or calls):
         text = empty_answer("\n".join([*request.instructions, request.question]))
@@ -647,7 +649,7 @@ def reply_to(body: AskingBody, request: ClientRequest) -> tuple[str, tuple[ToolC
 
 
 def empty_answer(prompt: str) -> str:
-    """The form that a task wants, without anything in it; a title is how the person began."""
+    """Return an empty reply in the form that a task wants; a title is the first question."""
     match = _USER_LINE.search(prompt)
     title = " ".join(match[1].split())[:TITLE_CHARACTERS] if match else ""
     wanted = _FIELD.search(prompt)
@@ -661,7 +663,7 @@ def empty_answer(prompt: str) -> str:
 def _by_model(
     body: AskingBody, client_request: ClientRequest
 ) -> tuple[str, tuple[ToolCall, ...], Usage]:
-    """What it says without any source; nothing where there is no model, or where it fails."""
+    """Return the model's reply without any source; NOTHING without a model or if it fails."""
     settings = application().settings.llm
     model = application().model if settings.is_configured else None
     if model is None:
@@ -682,13 +684,13 @@ def _by_model(
     try:
         reply = complete(model, request)
         text = _without_numbers(reply.text)
-    except RagError:  # nobody waits for it
+    except RagError:  # a task may remain without a reply
         return NOTHING
     return text, reply.tool_calls, reply.usage or NOTHING[2]
 
 
 def _without_numbers(text: str) -> str:
-    """The answer; JSON that is none, or breaks off, is no answer."""
+    """Return the reply without markers; "" for JSON that is invalid or incomplete."""
     gate = JsonGate(lambda _number: False)
     passed = gate.feed(text) + gate.finish()
     if passed.startswith("{"):
@@ -713,7 +715,7 @@ def _whole_reply(text: str, calls: tuple[ToolCall, ...], usage: Usage) -> dict[s
 
 
 def _frames(values: dict[str, Any], *, counts: bool) -> Iterator[str]:
-    """At once: it is short."""
+    """Yield the whole reply in two chunks: it is short."""
     (choice,) = values["choices"]
     delta = choice["message"]
     for place, call in enumerate(delta.get("tool_calls", ())):

@@ -1,4 +1,4 @@
-"""What clients of the OpenAI protocol ask, understood."""
+"""The requests of clients of the OpenAI protocols, and their interpretation."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ class ClientFunction(BaseModel):
     arguments: Words | dict[str, Any] | None = None
 
     def written(self) -> str:
-        """The arguments, as JSON."""
+        """Return the arguments as JSON."""
         sent = self.arguments or {}
         return sent if isinstance(sent, str) else json.dumps(sent, ensure_ascii=False)
 
@@ -60,7 +60,7 @@ class ClientMessage(BaseModel):
     role: ShortText = ""
     content: Words | ContentParts | None = None
     type: ShortText = ""
-    id: ShortText = ""  # of an item that a reference stands for
+    id: ShortText = ""  # of the item that a reference names
     tool_calls: Annotated[list[ClientCall], Field(max_length=1000)] | None = None
     tool_call_id: ShortText | None = None  # of a result, in chat completions
     call_id: ShortText | None = None  # of a call or a result, in responses
@@ -70,30 +70,30 @@ class ClientMessage(BaseModel):
 
     @property
     def is_reference(self) -> bool:
-        """Whether it only names what was said."""
+        """Whether it only names an earlier item."""
         return self.type == "item_reference"
 
     def text(self) -> str:
-        """All of it that is text."""
+        """Return all text of the content."""
         return _text(self.content)
 
     def unread(self) -> set[str]:
-        """The kinds of its parts that nobody here can read; thoughts are nobody's to read."""
+        """Return the kinds of parts that cannot be read; reasoning is ignored."""
         lists = (content for content in (self.content, self.output) if isinstance(content, list))
         types = {part.type for parts in lists for part in parts}
         return types.difference(TEXT_PARTS, UNSAID_PARTS)
 
     @property
     def is_result(self) -> bool:
-        """Whether it is what came of a call."""
+        """Whether it is the result of a call."""
         return self.role == Role.TOOL or self.type == "function_call_output"
 
     def result(self) -> str:
-        """What came of a call."""
+        """Return the result of a call."""
         return _text(self.content if self.output is None else self.output)
 
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls that it makes."""
+        """Return the calls that the message makes."""
         if self.type == "function_call":
             call_id = self.call_id or self.id
             return (ToolCall(call_id, self.name or "", self.arguments or "{}"),)
@@ -105,7 +105,7 @@ class ClientMessage(BaseModel):
 
 
 def _text(content: str | list[ContentPart] | None) -> str:
-    """Parts that no blank divides are lines of their own."""
+    """Join the text parts; those that no space divides get lines of their own."""
     if not isinstance(content, list):
         return content or ""
     text = ""
@@ -117,38 +117,38 @@ def _text(content: str | list[ContentPart] | None) -> str:
 
 
 UNREAD = "Parts of the conversation could not be read ({}): only text is."
-GO_ON = "Continue."  # what a client means that sends an answer last
+GO_ON = "Continue."  # the question of a client that sends an answer last
 
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
-    """A request, understood: the last question, what was said before, the client's instructions.
+    """A request, interpreted: the last question, the history, the client's instructions.
 
-    Where the question was answered by calls of the client's tools, `rounds` are these and what came
-    of them, oldest first; who goes on by a response's id may send the results alone.
+    If the question was answered by calls of the client's tools, `rounds` are these calls and their
+    results, oldest first; a client that continues by a response's id may send only the results.
     """
 
     question: str
     history: tuple[ImportedMessage, ...]
     instructions: tuple[str, ...]
     rounds: tuple[ChatMessage, ...] = ()
-    notices: tuple[str, ...] = ()  # what of it could not be read
+    notices: tuple[str, ...] = ()  # what could not be read
 
     def up_to_the_calls(self) -> tuple[ImportedMessage, ...]:
-        """The transcript as it was when the tools were called last."""
+        """Return the transcript as it was at the last calls of tools."""
         message = ImportedMessage(Role.USER, self.question)
         return (*self.history, message, *_answers(self.rounds))
 
     @property
     def called(self) -> tuple[str, ...]:
-        """The ids of the calls whose results came now."""
+        """The ids of the calls whose results are sent now."""
         calls = [round_.tool_calls for round_ in self.rounds if round_.tool_calls]
         return tuple(call.id for call in calls[-1]) if calls else ()
 
     def since(self, answer: Message) -> tuple[ChatMessage, ...] | None:
-        """The rounds as we kept them with an answer of ours, and the results that came now.
+        """Return the stored rounds of an answer, with the results that are sent now.
 
-        None where none of its calls waits for them.
+        None if none of the answer's calls waits for them.
         """
         messages = answer.answer.rounds if answer.answer else ()
         calls = [place for place, round_ in enumerate(self.rounds) if round_.tool_calls]
@@ -161,7 +161,7 @@ class ClientRequest:
 
 
 def understood(messages: Sequence[ClientMessage], field: str) -> ClientRequest:
-    """Parts of the past that are no text are passed over. Raises UserError, with the field."""
+    """Interpret the messages; past parts without text are ignored. Raises UserError."""
     others = [message.role for message in messages if message.role not in ROLES]
     if others:
         raise UserError(f"{field}: there is no role {others[0][:60]!r}.")
@@ -192,7 +192,7 @@ def understood(messages: Sequence[ClientMessage], field: str) -> ClientRequest:
 def _split_at_question(
     messages: Iterable[ClientMessage],
 ) -> tuple[list[ImportedMessage], list[ChatMessage]]:
-    """What was said up to the last question, and what came since."""
+    """Return the messages up to the last question, and those after it."""
     past: list[ImportedMessage] = []
     since: list[ChatMessage] = []
     for message in messages:
@@ -207,7 +207,7 @@ def _split_at_question(
 
 
 def _as_asked(messages: Sequence[ClientMessage]) -> list[ClientMessage]:
-    """Instructions that come last, behind an answer, are what is asked."""
+    """Turn instructions after an answer, at the end, into the question."""
     *before, last = messages
     spoken = [message for message in before if message.role in (Role.USER, Role.ASSISTANT)]
     if spoken and spoken[-1].role == Role.ASSISTANT:
@@ -221,7 +221,7 @@ def _last_unread(messages: Sequence[ClientMessage]) -> set[str]:
 
 
 def _chat_message(message: ClientMessage) -> ChatMessage | None:
-    """What an assistant said or called, or what came of a call; None for anything else."""
+    """Return an assistant's text or calls, or a call's result; None for anything else."""
     if message.is_result:
         text = harmless(message.result())
         return ChatMessage(Role.TOOL, text, tool_call_id=message.tool_call_id or message.call_id)
@@ -232,7 +232,7 @@ def _chat_message(message: ClientMessage) -> ChatMessage | None:
 
 
 def _with(since: list[ChatMessage], message: ChatMessage) -> list[ChatMessage]:
-    """Calls that follow each other, or what was said before them, are one message."""
+    """Append a message; calls in sequence, or after a text, become one message."""
     if message.tool_calls and since and since[-1].role is Role.ASSISTANT:
         last = since[-1]
         together = (*last.tool_calls, *message.tool_calls)
@@ -244,7 +244,7 @@ def _with(since: list[ChatMessage], message: ChatMessage) -> list[ChatMessage]:
 
 
 def _answers(since: Sequence[ChatMessage]) -> Iterator[ImportedMessage]:
-    """What was answered to one question: the texts, or the calls with which it ended."""
+    """Yield the answers to one question: the texts, or the calls with which it ended."""
     spoken = [round_ for round_ in since if round_.role is Role.ASSISTANT]
     for place, message in enumerate(spoken):
         if not message.tool_calls:
@@ -258,11 +258,11 @@ MODEL = "groundnote"
 MOST_TOOLS = 128  # as at OpenAI
 LINKS = "links"
 CITATION_FORMS = ("numbers", LINKS)
-MODEL_WITH_LINKS = f"{MODEL}-{LINKS}"  # whose numbers are links, for clients that show only these
+MODEL_WITH_LINKS = f"{MODEL}-{LINKS}"  # numbers are links, for clients that show only links
 MODEL_PLAIN = f"{MODEL}-plain"  # the language model without the library, for tasks of clients
-MODEL_OF_ONE = f"{MODEL}:"  # before the name of a collection: the library is that one alone
+MODEL_OF_ONE = f"{MODEL}:"  # prefix of a collection's name: only that collection is searched
 
-# In these, clients name the conversation that a request belongs to.
+# Headers in which clients name the conversation of a request.
 CONVERSATION_HEADERS = (
     "X-OpenWebUI-Chat-Id",
     "X-LibreChat-Conversation-Id",
@@ -275,7 +275,7 @@ LONGEST_NAME = 200
 
 
 def conversation_header() -> str:
-    """The client's name of the conversation in a header; "" where there is none."""
+    """Return the client's name of the conversation in a header; "" if there is none."""
     named = (
         f"{header}: {request.headers[header].strip()}"
         for header in CONVERSATION_HEADERS
@@ -293,7 +293,7 @@ REFUSED: ResponseDict = {
 }
 
 
-# Of 0 and -1, clients of local servers mean none.
+# By 0 and -1, clients of local servers mean no limit.
 TokenLimit = Annotated[int, Field(ge=-1)]
 StopWord = Annotated[str, Field(max_length=1_000)]
 WhatWasSaid = Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000), FirstWrong()]
@@ -316,7 +316,7 @@ class Metadata(BaseModel):
     citations: ShortText | None = None  # "links": each number leads to its source
 
     def attached(self) -> dict[str, Any]:
-        """As it came."""
+        """Return the metadata as it was sent."""
         return self.model_dump(exclude_unset=True)
 
 
@@ -335,59 +335,59 @@ class AskingBody(BaseModel):
     metadata: Metadata | None = None
     user: Any = None
     safety_identifier: Any = None
-    store: bool | None = None  # False: nothing that was said is kept
+    store: bool | None = None  # False: nothing of the turn is kept
     tools: Annotated[list[dict[str, Any]], Field(max_length=MOST_TOOLS)] | None = None
     tool_choice: StopWord | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
     wait_for_judge: Annotated[float, Field(ge=0, le=600)] | None = None  # seconds; ours
 
     def collections(self) -> list[str] | None:
-        """Those that are to be asked, by id or name; None where nothing is said of them."""
+        """Return the collections to search, by id or name; None if none are named."""
         names = self.metadata.collections if self.metadata else None
-        if isinstance(names, str):  # stock clients take nothing but texts
+        if isinstance(names, str):  # stock clients send only texts
             names = [part.strip() for part in names.split(",") if part.strip()]
         _, _, one = self.model.partition(":")
         return [*(names or ()), one] if one and self.names_us else names
 
     @property
     def name(self) -> str:
-        """The client's own for this conversation; "" where it has none."""
+        """The client's own name for this session; "" if it has none."""
         named = (self.metadata.session or "").strip() if self.metadata else ""
         return named or conversation_header()
 
     @property
     def for_whom(self) -> str:
-        """Whom the client asks for: its users are told apart by what it calls them."""
+        """The client's name of its user, which keeps its users apart."""
         return str(self.user or self.safety_identifier or request.headers.get(USER_HEADER, ""))
 
     @property
     def names_us(self) -> bool:
-        """Whether the model is the library, however its numbers are written."""
+        """Whether the model is the library, with or without links."""
         return self.model.partition(":")[0] in (MODEL, MODEL_WITH_LINKS)
 
     @property
     def wants_links(self) -> bool:
-        """Whether each number is to lead to its source. Raises UserError."""
+        """Whether each number is to be a link to its source. Raises UserError."""
         form = self.metadata.citations if self.metadata else None
         if form not in (None, *CITATION_FORMS):
             forms = ", ".join(CITATION_FORMS)
             raise UserError(f"metadata.citations: {form[:60]!r} is not known. Known: {forms}.")
         return form == LINKS or self.model.partition(":")[0] == MODEL_WITH_LINKS
 
-    messages_field: ClassVar[str] = ""  # the field that holds what was said
+    messages_field: ClassVar[str] = ""  # the field that holds the messages
 
     def form(self) -> tuple[str, dict[str, Any] | None]:
-        """The field in which a form of the answer is asked for, and that form."""
+        """Return the field that asks for a form of the answer, and that form."""
         raise NotImplementedError
 
     @property
     def wants_json(self) -> bool:
-        """Whether the answer is no text for people."""
+        """Whether the answer is to be JSON."""
         wanted = self.form()[1]
         return bool(wanted) and wanted != {"type": "text"}
 
     def wishes(self, *, has_model: bool) -> AnswerOptions:
-        """Raises UserError, with its name, for what changes an answer and cannot be done."""
+        """Return the options. Raises UserError for a field that cannot be honoured."""
         extra = {**(self.model_extra or {})}
         if isinstance(extra.get("include"), list):
             extra["include"] = [value for value in extra["include"] if "logprobs" in str(value)]
@@ -443,7 +443,7 @@ class ChatBody(AskingBody):
         return "response_format", self.response_format
 
     def understand(self) -> ClientRequest:
-        """Raises UserError."""
+        """Interpret the request. Raises UserError."""
         return understood(self.messages, self.messages_field)
 
 
@@ -464,7 +464,7 @@ class ResponseBody(AskingBody):
         return "text", wanted
 
     def items(self) -> list[ClientMessage]:
-        """The question, or the whole conversation."""
+        """Return the input as items."""
         if isinstance(self.input, str):
             return [ClientMessage(role=Role.USER, content=self.input)]
         return self.input
@@ -472,7 +472,7 @@ class ResponseBody(AskingBody):
     def understand(
         self, resolve: Callable[[ClientMessage], ClientMessage] = lambda it: it
     ) -> ClientRequest:
-        """`resolve` gives what a reference stands for. Raises UserError."""
+        """Interpret the request; `resolve` replaces a reference. Raises UserError."""
         messages = [resolve(item) if item.is_reference else item for item in self.items()]
         if self.instructions:
             messages = [ClientMessage(role=Role.SYSTEM, content=self.instructions), *messages]
@@ -492,14 +492,14 @@ def client_options(
     form: tuple[str, Mapping[str, Any] | None],
     has_model: bool,
 ) -> dict[str, Any]:
-    """All of it in the words of chat completions. Raises UserError, by the name of the field.
+    """Return the options in the form of chat completions. Raises UserError with the field.
 
-    `form` is the field that asks for one, and what stands in it.
+    `form` is the field that asks for a form of the answer, and its value.
     """
     offered = [_tool(tool) for tool in tools or ()]
     if not has_model:
         _refuse_without_model(choice, form)
-        return {}  # tools that may be called are not: many clients send some with every question
+        return {}  # optional tools are ignored: many clients send some with every question
     results: dict[str, Any] = {}
     if offered:
         results["tools"] = offered

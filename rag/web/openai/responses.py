@@ -1,4 +1,4 @@
-"""OpenAI's newer protocol: a response for an input, going on from an earlier one by its id."""
+"""The OpenAI protocol of responses, which continue from an earlier response by its id."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from rag.errors import NotFound
 from rag.records import Answer, ChatMessage, Failed, Finished, Message, MessageStatus, Role
 from rag.render.gate import outgoing
 from rag.seams import SessionHandle
-from rag.sessions.recognition import FoundSession, Recognised, copy_of
+from rag.sessions.recognition import Recognised, SessionMatch, copy_of
 from rag.sessions.transcript import ERASED
 from rag.web.access.owner import note
 from rag.web.access.rights import open_session
@@ -109,7 +109,7 @@ def delete_response(path: ResponsePath) -> dict[str, Any]:
 
 
 def _answer_of(response_id: str) -> tuple[SessionHandle, Message]:
-    """Raises NotFound, also where it is somebody else's."""
+    """Return the session and the answer. Raises NotFound, also for another owner's."""
     with suppress(NotFound):
         if match := _ID.fullmatch(response_id):
             session = open_session(match[1])
@@ -120,7 +120,7 @@ def _answer_of(response_id: str) -> tuple[SessionHandle, Message]:
 
 
 def cut_at_round(message: Message, times: int) -> Message:
-    """An answer as it was when tools had been called so often. Raises NotFound."""
+    """Return an answer as it was after `times` rounds of calls. Raises NotFound."""
     rounds = message.answer.rounds if message.answer else ()
     calls = [place for place, round_ in enumerate(rounds) if round_.tool_calls]
     is_last = times == len(calls) - bool(rounds and rounds[-1].tool_calls)
@@ -133,7 +133,7 @@ def cut_at_round(message: Message, times: int) -> Message:
 
 
 def _referred(item: ClientMessage) -> ClientMessage:
-    """What an item of ours said. Raises NotFound."""
+    """Return the message that a reference to an item of this server names. Raises NotFound."""
     with suppress(NotFound, IndexError):
         if match := _ITEM_ID.fullmatch(item.id):
             message = open_session(match[1]).message(int(match[2]))
@@ -149,8 +149,8 @@ def _referred(item: ClientMessage) -> ClientMessage:
     raise NotFound(f"input: there is no item {item.id[:60]!r}. Send what was said instead.")
 
 
-def _after(previous: str) -> FoundSession:
-    """The session of an earlier response; a copy of it up to there where it went on since."""
+def _after(previous: str) -> SessionMatch:
+    """Return the session of an earlier response, or a branch of it if it has continued since."""
     with suppress(NotFound):
         match = _ID.fullmatch(previous)
         session_id, index = (match[1], match[2]) if match else ("", 0)
@@ -159,10 +159,10 @@ def _after(previous: str) -> FoundSession:
             raise NotFound("It was deleted.")
         message_count = session.read().message_count
         if message_count == count:
-            return FoundSession(session, Recognised.NAMED)
+            return SessionMatch(session, Recognised.NAMED)
         if message_count > count:
             fork = copy_of(application().store, session, count)
-            return FoundSession(fork, Recognised.BRANCH)
+            return SessionMatch(fork, Recognised.BRANCH)
     raise NotFound(f"previous_response_id: there is no response {previous[:60]!r}.")
 
 
@@ -176,7 +176,7 @@ class Responding(AnswerToClient):
     has_message: bool = False  # an item of text has begun
 
     @staticmethod
-    def chosen_session(body: ResponseBody) -> FoundSession | None:
+    def chosen_session(body: ResponseBody) -> SessionMatch | None:
         previous = body.previous_response_id
         return _after(previous) if previous else None
 
@@ -228,7 +228,7 @@ class Responding(AnswerToClient):
         return self._event("response.failed", response=state)
 
     def ending(self, turn: RunningTurn, end: Finished) -> Frames:
-        """Nothing may follow `response.completed`: who waits for a judge waits for that."""
+        """Yield the end after the judge's verdicts: nothing may follow `response.completed`."""
         yield from self.closing((yield from self.wait_for_judge(turn, end)))
 
     def closing(self, end: Finished) -> Iterator[str]:
@@ -259,7 +259,7 @@ class Responding(AnswerToClient):
         yield self._event("response.output_item.done", output_index=0, item=item)
 
     def _output(self, end: Finished) -> list[dict[str, Any]]:
-        """The text, where there is one, and the calls."""
+        """Return the item of text, if there is one, and the calls."""
         calls, text = self._calls(end), self.rewritten(end).text
         if calls and not (text or self.has_message):
             return calls
@@ -279,7 +279,7 @@ class Responding(AnswerToClient):
         ]
 
     def _state(self, index: int) -> dict[str, Any]:
-        """Before anything is written."""
+        """Return the response before anything is written."""
         return {
             "id": f"resp_{self._answer_id(index)}",
             "object": "response",
@@ -304,7 +304,7 @@ class Responding(AnswerToClient):
         }
 
     def _answer_id(self, index: int | None) -> str:
-        """Where the answer stands; the first reply of a turn has no third figure."""
+        """Return the id of the answer; the first reply of a turn has no third number."""
         times = sum(bool(round_.tool_calls) for round_ in self.request.rounds)
         return f"{self.session.id}_{index}" + (f"_{times}" if times else "")
 
@@ -330,13 +330,13 @@ class Responding(AnswerToClient):
 
 @dataclass(frozen=True, slots=True)
 class _NoSession:
-    """In the place of a session, of what is kept nowhere."""
+    """Stands for a session where nothing is stored."""
 
     id: str
 
 
 class TaskResponse(Responding):
-    """What a client asked by itself is told: nothing in it leads anywhere, or goes on."""
+    """A reply to a client's task: it cannot be continued, and has no links."""
 
     def __post_init__(self) -> None:
         self.url_of = str
@@ -351,7 +351,7 @@ class TaskResponse(Responding):
 
 
 def _task_done(body: ResponseBody, request: ClientRequest) -> Response:
-    """Its answer as a response, or as the stream of one."""
+    """Answer a task with a response, or with a stream of one."""
     text, calls, usage = completion.reply_to(body, request)
     rounds = (ChatMessage(Role.ASSISTANT, text, tool_calls=calls),) if calls else ()
     now = datetime.now(UTC)
@@ -378,5 +378,5 @@ def _message_item(item_id: str, role: str, status: str, *parts: dict[str, Any]) 
 
 
 def _part(text: str, annotations: list[dict[str, Any]]) -> dict[str, Any]:
-    """The one part of our messages."""
+    """Return the only part of a message of this server."""
     return {"type": "output_text", "text": text, "annotations": annotations, "logprobs": []}

@@ -1,4 +1,4 @@
-"""The conversation's pages; they work as plain forms, and stream where scripts run."""
+"""The pages of a session; they work as plain forms, and stream where scripts run."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +19,10 @@ from rag.records import (
     Message,
     MessageStatus,
     NoticeKind,
+    QuotedPassage,
     Role,
     Section,
     Session,
-    ShownPassage,
     Source,
     Summary,
 )
@@ -31,7 +31,7 @@ from rag.render.answers import Register, answer_html, plain_html
 from rag.render.evidence import Evidence, evidence_of, lead_of, marked_in, parts_of, passage_html
 from rag.render.gate import outgoing
 from rag.render.statements import CitedStatement, compare_statement, statements_in, with_warnings
-from rag.render.tables import ShownResult, form_of, render_result, result_of, without_rows
+from rag.render.tables import ResultView, form_of, render_result, result_of, without_rows
 from rag.seams import (
     LIBRARY,
     TABLES,
@@ -64,31 +64,31 @@ SOURCES_LISTED = 30
 
 
 @dataclass(frozen=True)
-class ShownMessage:
+class MessageView:
     """One message, ready to be shown."""
 
     message: Message
     register: Register
     html: Markup
-    sources: tuple[Source, ...]  # those it cites, by number
-    searched_for: str  # the question that stands alone, where that is another than was asked
+    sources: tuple[Source, ...]  # the cited ones, by number
+    searched_for: str  # the stand-alone question, where it differs from the one asked
     query: str  # the question as it was searched for
     is_last: bool
-    result: ShownResult | None = None  # the table that was computed
+    result: ResultView | None = None  # the table that was computed
 
     @property
     def copied(self) -> str:
-        """What the copy button gives as Markdown: the text, and what is wrong with it."""
+        """The Markdown of the copy button: the text, and what is wrong with it."""
         return with_warnings(self.message)
 
     @property
     def footnotes(self) -> str:
-        """What it adds."""
+        """The footnotes of the copy button."""
         return footnotes(self.sources)
 
     @property
     def set_aside(self) -> Markup:
-        """What a model said, where passages stand first instead."""
+        """A model's text that is shown below, because the passages found come first."""
         aside = self.message.answer.set_aside if self.message.answer else None
         return answer_html(aside.text, replace(self.register, answer=None)) if aside else Markup()
 
@@ -98,9 +98,10 @@ class ShownMessage:
 
     @property
     def is_declined(self) -> bool:
-        """Whether the documents do not answer; who asks which table is meant does not say so.
+        """Whether the answer says that the documents do not answer.
 
-        Nor does a card of the closest passages, which claims nothing.
+        Neither asking which table is meant does so, nor a card of the closest passages, which
+        claims nothing.
         """
         answer = self.message.answer
         if answer is None or answer.card is not None:
@@ -109,7 +110,7 @@ class ShownMessage:
 
     @property
     def is_without_model(self) -> bool:
-        """Whether a model should have written it."""
+        """Whether a model should have written the answer, but failed."""
         notices = self.message.answer.notices if self.message.answer else ()
         return any(notice.kind is NoticeKind.WITHOUT_MODEL for notice in notices)
 
@@ -121,32 +122,32 @@ class ShownMessage:
 
 @dataclass(frozen=True, slots=True)
 class ShareKept:
-    """How much of the summarised turns the summaries still say."""
+    """How much of the summarised turns is still in the summaries."""
 
     end: int  # the first message that is not summarised
-    turns: int  # that they stand for
+    turns: int  # summarised turns
     citations: int  # in the summaries
-    stated: int  # of these, with their statement
+    stated: int  # of these citations, with their statement
     citations_required: int
     names: int  # in the summaries
     names_required: int
     brought_back: int  # numbers and names that a question brings back
-    lost: int  # in neither: 0, or it is a fault
-    is_ranged: bool  # numbers that stand in ranges, for want of room
+    lost: int  # neither in the summaries nor brought back: above 0 is a fault
+    is_ranged: bool  # whether some numbers stand in ranges, to save tokens
 
 
 @dataclass(frozen=True, slots=True)
-class ShownTranscript:
+class TranscriptView:
     """Messages `[start, end)` of a session."""
 
     session: Session
-    messages: tuple[ShownMessage, ...]
+    messages: tuple[MessageView, ...]
     start: int
     end: int
     coverage: ShareKept | None  # None while nothing is summarised
     cited: tuple[Source, ...]  # in the messages that are shown, newest first
     read: tuple[Source, ...]  # the newest that were shown to the writer, but are not cited here
-    versions: Mapping[int, Versions]  # where questions were edited, by their index
+    versions: Mapping[int, Versions]  # of edited questions, by index
 
     @property
     def is_newest(self) -> bool:
@@ -155,7 +156,7 @@ class ShownTranscript:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptRange:
-    """Which stretch is wanted; the newest turns where nothing is said."""
+    """The part of a transcript that is wanted; the newest turns where nothing is set."""
 
     before: int | None = None
     middle: int | None = None
@@ -164,8 +165,8 @@ class TranscriptRange:
 
 def transcript_of(
     handle: SessionHandle, session_url: str, place: TranscriptRange
-) -> ShownTranscript:
-    """The newest turns, those before or after a message, or those around one."""
+) -> TranscriptView:
+    """Return the newest turns, those before or after a message, or those around one."""
     session = handle.read()
     start, end = window(session.message_count, place)
     messages = handle.messages(start, end)
@@ -174,7 +175,7 @@ def transcript_of(
     shown = view_messages(handle, messages, session_url, last=session.message_count - 1)
     cited = cited_in(shown)
     numbers = {source.number for source in cited}
-    return ShownTranscript(
+    return TranscriptView(
         session=session,
         messages=shown,
         start=start,
@@ -187,7 +188,7 @@ def transcript_of(
 
 
 def window(count: int, place: TranscriptRange) -> tuple[int, int]:
-    """Which messages are shown; a question stays with its answer where they come in pairs."""
+    """Return which messages are shown, as `[start, end)`; a question stays with its answer."""
     if place.after is not None and place.after < count:
         return place.after, min(count, place.after + MESSAGES_SHOWN)
     end = count if place.before is None else min(place.before, count)
@@ -197,8 +198,8 @@ def window(count: int, place: TranscriptRange) -> tuple[int, int]:
     return start + start % 2, end
 
 
-def whole_transcript(handle: SessionMemory, session_url: str) -> Iterator[ShownMessage]:
-    """All turns, however many, a stretch at a time."""
+def whole_transcript(handle: SessionMemory, session_url: str) -> Iterator[MessageView]:
+    """Yield all messages, read in stretches."""
     count = handle.read().message_count
     for start in range(0, count, MESSAGES_SHOWN):
         stretch = handle.messages(start, min(count, start + MESSAGES_SHOWN))
@@ -208,14 +209,14 @@ def whole_transcript(handle: SessionMemory, session_url: str) -> Iterator[ShownM
             yield _view_message(message, register, questions.get(message.turn, ""), is_last=False)
 
 
-def cited_in(messages: Sequence[ShownMessage]) -> tuple[Source, ...]:
-    """The sources of some messages, by number."""
+def cited_in(messages: Sequence[MessageView]) -> tuple[Source, ...]:
+    """Return the sources that the messages cite, by number."""
     cited = {source.number: source for message in messages for source in message.sources}
     return tuple(cited[number] for number in sorted(cited))
 
 
 def register_for(handle: SourceRegister, session_url: str, texts: Sequence[str]) -> Register:
-    """The sources that some texts cite."""
+    """Return a register with the sources that the texts cite."""
     numbers = sorted({number for text in texts for number in cited_numbers(text)})
     sources = handle.sources(numbers) if numbers else []
     return Register(session_url, {source.number: source for source in sources})
@@ -223,8 +224,8 @@ def register_for(handle: SourceRegister, session_url: str, texts: Sequence[str])
 
 def view_messages(
     handle: SessionMemory, messages: Sequence[Message], session_url: str, *, last: int
-) -> tuple[ShownMessage, ...]:
-    """Messages with everything that their part of the page says."""
+) -> tuple[MessageView, ...]:
+    """Return the messages with everything that the page shows of them."""
     messages = [outgoing(message) for message in messages]
     register, questions = _read(handle, messages, session_url)
     return tuple(
@@ -241,14 +242,14 @@ def view_messages(
 def _read(
     handle: SourceRegister, messages: Sequence[Message], session_url: str
 ) -> tuple[Register, dict[int, str]]:
-    """The sources that messages cite, and the question of each turn."""
+    """Return the sources that the messages cite, and the question of each turn."""
     register = register_for(handle, session_url, [message.content for message in messages])
     questions = {message.turn: message.content for message in messages if message.role == Role.USER}
     return register, questions
 
 
-def _with_result(handle: SourceRegister, message: ShownMessage) -> ShownMessage:
-    """A computed answer with its table below its words, instead of among them."""
+def _with_result(handle: SourceRegister, message: MessageView) -> MessageView:
+    """Show a computed answer's table below its text, instead of in it."""
     result = result_of(handle, message.message)
     if result is None:
         return message
@@ -258,12 +259,12 @@ def _with_result(handle: SourceRegister, message: ShownMessage) -> ShownMessage:
 
 def _view_message(
     message: Message, register: Register, question: str, *, is_last: bool
-) -> ShownMessage:
+) -> MessageView:
     is_answer, of_answer = message.role == Role.ASSISTANT, replace(register, answer=message.index)
     sources = _cited(message.content, register.sources) if is_answer else ()
     resolved = message.resolved_query or ""
     is_other = message.is_followup and resolved.strip() != question.strip()
-    return ShownMessage(
+    return MessageView(
         message=message,
         register=of_answer,
         html=_html(message, of_answer) if is_answer else plain_html(message.content, register),
@@ -292,7 +293,7 @@ def _cited(text: str, sources: Mapping[int, Source]) -> tuple[Source, ...]:
 
 
 def footnotes(sources: Sequence[Source]) -> str:
-    """Lines that say, wherever a text is pasted, where it comes from."""
+    """Return lines that say where a text comes from, wherever it is pasted."""
     places = (f", {source.locator}" if source.locator else "" for source in sources)
     return "\n".join(
         f"{cited.marker} {cited.document_title}{place} ({cited.document_name})"
@@ -301,7 +302,7 @@ def footnotes(sources: Sequence[Source]) -> str:
 
 
 def share_kept(summaries: Sequence[Summary]) -> ShareKept | None:
-    """What was required of the summarised turns, and what became of it."""
+    """Return how much of the summarised turns the summaries keep; None without summaries."""
     if not summaries:
         return None
     reports = [summary.report for summary in summaries]
@@ -323,21 +324,24 @@ def share_kept(summaries: Sequence[Summary]) -> ShareKept | None:
 
 HOW_MANY = 3
 DOCUMENTS_TRIED = 24
-SECTIONS_READ = 12  # of a document, from its beginning
+SECTIONS_READ = 12  # from the beginning of a document
 MOST_TRIED = 9  # questions
 SHORTEST_SECTION = 60
 LONGEST_QUESTION = 70
-FEWEST_WORDS = 6  # fewer seldom say what they are about: "Which one do I have?"
+FEWEST_WORDS = 6  # shorter questions seldom name their subject: "Which one do I have?"
 LONGEST_TOPIC = 50
 SHORTEST_TOPIC = 200  # characters of its text
 TOPICS_TRIED = 2  # of a document
-SURE = 0.3  # relevance of what answers
-MOST_EXAMPLES = 64  # for so many sets of documents
+SURE = 0.3  # least relevance of a passage that answers
+MOST_EXAMPLES = 64  # sets of documents whose questions are cached
 _tried: OrderedDict[tuple[str, ...], list[str]] = OrderedDict()
 
 
 def starters(documents: Sequence[Document]) -> list[str]:
-    """Up to three questions about different documents, each tried; the same for the same ones."""
+    """Return up to three questions about different documents, each tried.
+
+    The same documents give the same questions.
+    """
     ids = tuple(document.id for document in documents)
     questions = _tried.pop(ids, None)
     if questions is None:
@@ -349,9 +353,9 @@ def starters(documents: Sequence[Document]) -> list[str]:
 
 
 def topics(documents: Sequence[Document], count: int) -> list[str]:
-    """Up to so many sections, by document and heading, that the search surely finds by these.
+    """Return up to `count` "document: heading" texts by which the search finds the section.
 
-    One of each document. A heading that several documents have says nothing of any.
+    At most one of each document. A heading that several documents have identifies none.
     """
     titles = {document.id: document.title for document in documents}
     read = _beginnings(list(titles))
@@ -371,7 +375,7 @@ def topics(documents: Sequence[Document], count: int) -> list[str]:
 
 
 def table_offer(table: Table) -> str:
-    """A question about a table that was tried and is computed from it; "" where none is."""
+    """Return a tried question that is computed from the table; "" if there is none."""
     figures = [c.name for c in table.columns if c.type is ColumnType.NUMBER]
     labels = [c.name for c in table.columns if c.type is ColumnType.TEXT and c.distinct > 1]
     for figure, label in product(figures[:2], labels[:2]):
@@ -397,7 +401,7 @@ def _answerable(ids: Sequence[str]) -> list[str]:
 
 
 def _is_answered(question: str, document_id: str, section: int | None = None) -> bool:
-    """Whether the search surely finds the document that asks it, and the section if one is said."""
+    """Return whether the search surely finds the document, and the section if one is given."""
     try:
         hits = application().retriever.search(question, readable(), limit=1)
     except RagError:
@@ -422,7 +426,7 @@ def _is_topic(section: Section, title: str) -> bool:
 
 
 def _questions(sections: Sequence[Section]) -> list[str]:
-    """Headings that are questions, above a text that may answer them."""
+    """Return headings that are questions, above a text that may answer them."""
     headings = {_heading(s): None for s in sections if len(s.text) >= SHORTEST_SECTION}
     return [
         heading
@@ -439,8 +443,8 @@ for part_of_a_card in (lead_of, parts_of, passage_html):
 
 
 @pages.app_template_filter()
-def gist(passage: ShownPassage) -> str:
-    """What a folded card shows of a passage; what writes cards is loaded with the first one."""
+def gist(passage: QuotedPassage) -> str:
+    """What a folded card shows of a passage; what writes cards is loaded at the first use."""
     from rag.chat.card import gist as gist_of
 
     return gist_of(passage)
@@ -449,18 +453,18 @@ def gist(passage: ShownPassage) -> str:
 SOURCES_ON_A_PAGE = 100
 NEWEST_LISTED = 12
 ROWS_BEHIND = 50
-FORM_SECONDS = 3.0  # that a form waits for its answer
+FORM_SECONDS = 3.0  # for which a form waits for its answer
 
 
 @pages.get("/")
 def new() -> str:
-    """A new conversation."""
+    """Show the page of a new session."""
     return _new_page(question=request.args.get("ask", ""))
 
 
 @pages.post("/ask")
 def ask_first() -> PageResult:
-    """The first question of a conversation."""
+    """Ask the first question of a session."""
     question, chosen = words("content"), collections_of_request() or ()
     model = model_of_form()
 
@@ -473,7 +477,7 @@ def ask_first() -> PageResult:
         try:
             return _answered(session, question)
         except UserError:
-            session.delete()  # nothing was said in it
+            session.delete()  # it holds no message
             raise
 
     try:
@@ -498,13 +502,13 @@ def _new_page(*, question: str, error: str = "") -> str:
 
 @pages.get("/sessions/<session_id>")
 def conversation(session_id: str) -> str:
-    """A stretch of a conversation, the newest turns if no other is named."""
+    """Show a part of a session, by default the newest turns."""
     return _conversation_page(open_session(session_id), question=request.args.get("ask", ""))
 
 
 @pages.post("/sessions/<session_id>/ask")
 def ask(session_id: str) -> PageResult:
-    """The next question."""
+    """Ask the next question."""
     session = open_session(session_id)
     question, chosen = words("content"), collections_of_request()
     place, model = index_of_request("edit", request.form), model_of_form()
@@ -519,7 +523,7 @@ def ask(session_id: str) -> PageResult:
             return _answered(branch, question)
         except UserError:
             if branch.id != session.id:
-                branch.delete()  # nothing was asked in it
+                branch.delete()  # the question was not stored
             raise
 
     try:
@@ -547,7 +551,9 @@ def regenerate(session_id: str) -> Response:
 
 
 def _answered(session: SessionHandle, question: str) -> Response:
-    """Ask; the page shows what there is by then, a model's failure too, and loads itself again.
+    """Ask; redirect to the answer, which the page loads again while it is being written.
+
+    A model's failure is shown there too.
 
     Raises:
         UserError: the question cannot be asked; nothing was stored.
@@ -570,7 +576,7 @@ def _redirect_to_message(session_id: str, index: int) -> Response:
 def _conversation_page(
     session: SessionHandle, *, question: str = "", error: str = "", editing: int | None = None
 ) -> str:
-    """`editing` is the index of the question that another one is to take the place of."""
+    """`editing` is the index of the question that another one will replace."""
     if editing is None and (editing := index_of_request("edit", request.args)) is not None:
         question = question or session.message(editing).content
     place = TranscriptRange(
@@ -591,7 +597,7 @@ def _conversation_page(
 
 @pages.get("/sessions/<session_id>/sources")
 def sources(session_id: str) -> str:
-    """Every source that the conversation has numbered, a page at a time."""
+    """Show all sources of a session, page by page."""
     session = open_session(session_id)
     shown = session.read()
     first = max(1, index_of_request("from", request.args) or 1)
@@ -608,7 +614,7 @@ def sources(session_id: str) -> str:
 
 @pages.get("/sessions/<session_id>/sources/<int:number>")
 def source(session_id: str, number: int) -> str:
-    """The evidence behind one number."""
+    """Show the evidence behind one number."""
     session = open_session(session_id)
     sources = session.sources([number])
     if not sources:
@@ -633,12 +639,12 @@ def source(session_id: str, number: int) -> str:
 
 @pages.get("/links/<token>")
 def linked(token: str) -> str:
-    """One source for whoever holds a signed link; nothing else leads on from there."""
+    """Show one source to anyone with a signed link; the page has no further links."""
     return render_template("linked_source.html", source=linked_source(token))
 
 
 def _original_link(evidence: Evidence, stated: Sequence[CitedStatement]) -> dict[str, Any] | None:
-    """The file behind a passage, if it was kept, and what is marked on its page."""
+    """Return the original file of a passage, if it was kept, and what to mark on its page."""
     document = evidence.document
     if document is None or not has_original(document):
         return None
@@ -648,7 +654,7 @@ def _original_link(evidence: Evidence, stated: Sequence[CitedStatement]) -> dict
 
 
 def _table_of(evidence: Evidence) -> str:
-    """The id of the table that has the rows, where there can be no doubt; else ""."""
+    """Return the id of the table that has the rows, if it is certain; else ""."""
     if evidence.document is None or not evidence.rows:
         return ""
     tables = application().tables.tables(readable(), document_id=evidence.document.id)
@@ -658,7 +664,7 @@ def _table_of(evidence: Evidence) -> str:
 
 
 def _computed(session: SourceRegister, number: int) -> dict[str, Any] | None:
-    """The result behind a number, with the first rows that it is made of while they are there."""
+    """Return the result behind a number, with the first of its rows while the table exists."""
     view = render_result(
         session,
         number,
@@ -681,9 +687,9 @@ def _computed(session: SourceRegister, number: int) -> dict[str, Any] | None:
 
 
 def _cited_for(session: SessionTranscript, number: int) -> Sequence[CitedStatement]:
-    """What the answer `m` cites the source for: at the marker from `c` on, or wherever it does.
+    """Return the statements for which answer `m` cites the source: at marker `c`, or at all.
 
-    For a card this is what it marks.
+    For a card: what it marks in the passage.
     """
     index = index_of_request("m", request.args)
     for message in session.messages(index, index + 1) if index is not None else ():

@@ -1,4 +1,4 @@
-"""The library's pages: what is in it, add to it, take out of it, read a document; collections."""
+"""The pages of the library: list, add, delete and read documents; collections."""
 
 import re
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ document_pages.add_app_template_filter(moment_html, "moment")
 DOCUMENTS_ON_A_PAGE = 100
 SECTIONS_AROUND = 20
 LARGEST_SAMPLE = 10_000_000  # bytes
-BARS_SHOWN = 5  # more files on their way share one
+BARS_SHOWN = 5  # more files being read share one bar
 LONGEST_PASTED = 100_000  # characters; forms hold no more than half a megabyte
 UNFIT_FOR_NAMES = re.compile(r"[\\/:]+")
 FILTERED_BY = ("folder", "type", "author", "tag", "after", "before")
@@ -54,13 +54,13 @@ NAMES_SHOWN = 8
 
 @document_pages.get("/documents")
 def documents() -> str:
-    """The library, and the uploads on their way into it."""
+    """Show the library, and its running uploads."""
     return _library_page()
 
 
 @document_pages.post("/documents")
 def upload() -> PageResult:
-    """Take files; each is ingested in the background."""
+    """Queue the uploaded files; each is ingested in the background."""
     files = [file for file in request.files.getlist("file") if file.filename]
     if not files:
         return _library_page(error="No file came. Choose one or more files first."), 422
@@ -72,7 +72,7 @@ def upload() -> PageResult:
 
 @document_pages.get("/documents/added")
 def added() -> PageResult:
-    """What came in last: what the documents are, what they share, what can be asked of them."""
+    """Show the newest documents: what they are, what they share, what can be asked about them."""
     newest = application().documents.newest(rights.readable(), limit=MOST_ADDED)
     if not newest:
         return _back()
@@ -98,7 +98,7 @@ def added() -> PageResult:
 
 
 def _headings(document: Document) -> list[str]:
-    """Of its first sections."""
+    """Return the headings of a document's first sections."""
     sections = application().documents.stretches([document.id], rights.readable(), 0, 8)
     paths = [section.heading_path[-1:] for section in sections.get(document.id, ())]
     headings = dict.fromkeys(" ".join(heading.split()) for path in paths for heading in path)
@@ -108,7 +108,7 @@ def _headings(document: Document) -> list[str]:
 
 
 def shared_names(documents: Sequence[Document]) -> list[tuple[str, list[Document]]]:
-    """Product names that several documents speak of, those of most first."""
+    """Return the product names that several documents share, the most frequent first."""
     holders: dict[str, list[Document]] = {}
     for document in documents:
         for name in dict.fromkeys(document.names):
@@ -119,7 +119,7 @@ def shared_names(documents: Sequence[Document]) -> list[tuple[str, list[Document
 
 @document_pages.post("/documents/reread")
 def reread() -> Response:
-    """Read anew, in the background, what older readers read and the caller may change."""
+    """Queue reading again of documents that older readers read and the caller may change."""
     older = application().documents.read_before(rights.readable())
     for collection_id in sorted(
         {document.collection_id for document in older if may_change(document)}
@@ -130,7 +130,7 @@ def reread() -> Response:
 
 @document_pages.post("/documents/sample")
 def take_sample() -> PageResult:
-    """Fill the library with the sample documents, to try it with."""
+    """Add the sample documents to the library."""
     for file in collect([package_folder("library")]):
         rights.add_document(file.name, file.read(LARGEST_SAMPLE), _place())
     return _back()
@@ -138,7 +138,7 @@ def take_sample() -> PageResult:
 
 @document_pages.post("/documents/text")
 def paste() -> PageResult:
-    """Take a text that was typed or pasted, as a document of its own."""
+    """Add a typed or pasted text as a document."""
     title, text = " ".join(words("title").split()), words("content").strip()
     try:
         if not title or not text:
@@ -168,7 +168,7 @@ def _back() -> Response:
 
 
 def _place() -> str:
-    """The collection that the page shows, where what is added goes."""
+    """Return the collection that the page shows, to which documents are added."""
     wanted = request.args.get("collection", "")
     return rights.chosen([wanted])[0] if wanted else DEFAULT_COLLECTION
 
@@ -202,7 +202,7 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         query=wanted,
         results=passages_for(wanted, [shown] if shown else [], filters),
         filters=dict(filters.items()),
-        # Counted over all documents, so only for those who filter.
+        # Counting reads all documents, so it is done only for the filters.
         facets=documents.facets(readable) if filters or wrong or "filter" in request.args else None,
         offset=offset,
         order=order,
@@ -226,7 +226,7 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
 
 
 def _filters_of_address() -> tuple[Filters, str]:
-    """Those of the address, and what is wrong with them; then none filters."""
+    """Return the filters of the address, and their error; then none filters."""
     stated = {name: storable(request.args.get(name, ""))[:300].strip() for name in FILTERED_BY}
     filters = Filters(**stated)
     try:
@@ -237,7 +237,7 @@ def _filters_of_address() -> tuple[Filters, str]:
 
 
 def _older(documents: Sequence[Document]) -> str:
-    """How many documents an older reader read that the caller may have read anew."""
+    """Return how many documents, read by an older reader, the caller may have read again."""
     changeable = list(filter(may_change, documents))
     size = size_in_words(sum(document.size_bytes for document in changeable))
     was = "was" if len(changeable) == 1 else "were"
@@ -245,24 +245,24 @@ def _older(documents: Sequence[Document]) -> str:
 
 
 def _managed(collection_id: str) -> str:
-    """The collection, if the caller manages it."""
+    """Return the collection's id if the caller manages it, else ""."""
     is_managed = rights.rights().get(collection_id, Right.NONE) >= Right.MANAGE
     return collection_id if is_managed else ""
 
 
 def batch_of(jobs: list[Job]) -> list[Job]:
-    """The jobs, newest first, that were on their way together with those that still are."""
+    """Return the newest jobs (newest first) that ran at the same time as the ones before them."""
     batch: list[Job] = []
     for job in jobs:
         is_ended = job.state not in (JobState.QUEUED, JobState.RUNNING)
         if batch and is_ended and job.updated_at < batch[-1].created_at:
-            break  # it had ended before the next one came
+            break  # it ended before the next one was queued
         batch.append(job)
     return batch
 
 
 def jobs_to_show(jobs: list[Job], of_their_names: list[Document]) -> tuple[list[Job], list[Job]]:
-    """What is on its way, and what failed lately and did not come in otherwise since."""
+    """Return the running jobs, and the recent failures whose file was not read since."""
     running = [job for job in jobs if job.state in (JobState.QUEUED, JobState.RUNNING)]
     ingested = {document.name: document.ingested_at for document in of_their_names}
     since = datetime.now(UTC) - FAILURES_STAY
@@ -280,7 +280,7 @@ def jobs_to_show(jobs: list[Job], of_their_names: list[Document]) -> tuple[list[
 
 @document_pages.get("/documents/<document_id>")
 def document(document_id: str) -> str:
-    """A document as it was read, a stretch at a time."""
+    """Show a document as it was read, in parts."""
     item = rights.document(document_id)
     passage = passage_of(item.id, [storable(request.args.get("passage", ""))[:100]])
     position = index_of_request("at", request.args)
@@ -303,7 +303,7 @@ def document(document_id: str) -> str:
 
 @document_pages.get("/documents/<document_id>/original")
 def original(document_id: str) -> Response:
-    """The file itself, looked at in the browser where it is a PDF, or kept by its reader."""
+    """Send the original file: shown in the browser if it is a PDF, or as a download."""
     item = rights.document(document_id)
     return original_of(item, is_shown="download" not in request.args)
 
@@ -321,7 +321,7 @@ def _sections(document: Document, position: int, passage: Chunk | None) -> list[
 
 @document_pages.get("/documents/<document_id>/delete")
 def confirm_delete(document_id: str) -> str:
-    """Ask before a document is taken out."""
+    """Ask before a document is deleted."""
     item = rights.changeable(document_id)
     return show_page("delete_documents.html", documents=[item], place="")
 
@@ -331,13 +331,13 @@ def confirm_delete(document_id: str) -> str:
 
 @document_pages.app_template_global("may_change")
 def may_change(document: Document) -> bool:
-    """Whether the caller may delete it."""
+    """Return whether the caller may delete the document."""
     return rights.may_change(document)
 
 
 @document_pages.app_template_filter("kind")
 def kind(document: Document) -> str:
-    """The kind of a document in one word."""
+    """Return the kind of a document in one word."""
     return kind_in_words(document.media_type)
 
 
@@ -345,24 +345,24 @@ PASSAGES_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPassages:
-    """The best passages first, with the words marked that fit; or why there are none."""
+class PassageMatches:
+    """The best passages first, with the matching words marked; or why there are none."""
 
     passages: tuple[tuple[Chunk, Markup], ...] = ()
     problem: str = ""
 
 
-def passages_for(wanted: str, shown: Sequence[str], filters: Filters) -> FoundPassages:
-    """The passages nearest to some words; a library whose index cannot be asked says so."""
+def passages_for(wanted: str, shown: Sequence[str], filters: Filters) -> PassageMatches:
+    """Return the passages nearest to some words, or a problem if the index cannot be reached."""
     if not wanted:
-        return FoundPassages()
+        return PassageMatches()
     try:
         hits = application().retriever.search(
             wanted, rights.readable().only(shown), limit=PASSAGES_SHOWN, filters=filters
         )
     except ModelError as error:
-        return FoundPassages(problem=str(error))
-    return FoundPassages(tuple((hit.chunk, _marked(hit.chunk.text, wanted)) for hit in hits))
+        return PassageMatches(problem=str(error))
+    return PassageMatches(tuple((hit.chunk, _marked(hit.chunk.text, wanted)) for hit in hits))
 
 
 def _marked(text: str, wanted: str) -> Markup:
@@ -371,14 +371,14 @@ def _marked(text: str, wanted: str) -> Markup:
 
 
 def section_html(section: Section, passage: Chunk | None) -> Markup:
-    """A section, with a passage marked if it is in there."""
+    """Return a section as HTML, with a passage in it marked."""
     if passage is None or passage.section_index != section.index:
         return text_html(section.text)
     return text_html(section.text, Marks(Span(passage.start, passage.end)))
 
 
 def passage_of(document_id: str, chunk_ids: Sequence[str]) -> Chunk | None:
-    """The passage of a document that a link names; None if it is gone, or another document's."""
+    """Return the chunk of a document that a link names; None if the document has it not."""
     chunks = application().documents.chunks(chunk_ids, rights.readable()).values()
     return next((chunk for chunk in chunks if chunk.document_id == document_id), None)
 
@@ -389,20 +389,20 @@ NEW_MEMBER = "new_member"
 
 @collection_pages.post("/collections")
 def create() -> Response:
-    """Make a collection of the caller's, and show it."""
+    """Create a collection of the caller's, and show it."""
     made = rights.create_collection(words("name"))
     return redirect(url_for("collection_pages.collection", collection_id=made.id), 303)
 
 
 @collection_pages.get("/collections/<collection_id>")
 def collection(collection_id: str) -> str:
-    """Its name, and who may do what."""
+    """Show a collection's name and rights."""
     return _collection_page(checked_id(collection_id, "collection"))
 
 
 @collection_pages.post("/collections/<collection_id>")
 def change(collection_id: str) -> PageResult:
-    """Keep what the form says."""
+    """Store the form of a collection."""
     members = {
         name.removeprefix("member:"): right_named(value)
         for name, value in request.form.items()
@@ -426,14 +426,14 @@ def change(collection_id: str) -> PageResult:
 
 @collection_pages.post("/collections/<collection_id>/delete")
 def delete(collection_id: str) -> Response:
-    """Take away an empty collection."""
+    """Delete an empty collection."""
     rights.delete_collection(checked_id(collection_id, "collection"))
     return redirect(url_for("document_pages.documents"), 303)
 
 
 @collection_pages.post("/documents/chosen")
 def change_chosen() -> PageResult:
-    """Move the documents that were ticked, or delete them after asking: all of them, or none."""
+    """Move the ticked documents, or delete them after asking: all of them, or none."""
     place, act = words("place"), words("act")
     ticked = dict.fromkeys(request.form.getlist("document"))
     documents = [rights.changeable(document_id) for document_id in ticked]

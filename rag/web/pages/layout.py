@@ -1,4 +1,4 @@
-"""What pages share: what stands on each, what their forms send, and where these lead."""
+"""What the pages share: the sidebar, reading their forms, and redirects."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
@@ -49,7 +49,7 @@ def show_page(template: str, **values: Any) -> str:
 
 
 def _away() -> list[str]:
-    """What is not there, as the last look for `/readyz` found it; nothing before the first."""
+    """Return notices of what the last readiness checks found missing; none before the first."""
     seen = application().last_checks if application().tried.is_set() else {}
     return list(dict.fromkeys(notice for name, notice in AWAY.items() if not seen.get(name, True)))
 
@@ -59,17 +59,17 @@ LARGEST_INDEX = 2**31 - 1
 
 
 def words(name: str) -> str:
-    """A text of the form, with line breaks as everywhere else."""
+    r"""Return a text field of the form, with line breaks as `\n`."""
     return storable(request.form.get(name, "").replace("\r\n", "\n"))
 
 
 def search_of_request(most: int = 1000) -> str:
-    """What the query looks for, cut after so many characters."""
+    """Return the search words of the query, cut after `most` characters."""
     return storable(request.args.get("q", "")).strip()[:most]
 
 
 def index_of_request(name: str, values: Mapping[str, str]) -> int | None:
-    """A number of the query or the form; None if it is missing. Raises UserError."""
+    """Return a number of the query or the form; None if it is missing. Raises UserError."""
     text = values.get(name, "").strip()
     if not text:
         return None
@@ -79,10 +79,10 @@ def index_of_request(name: str, values: Mapping[str, str]) -> int | None:
 
 
 def collections_of_request() -> list[str] | None:
-    """What a conversation is to ask, none of them for all; None if the form does not say.
+    """Return the chosen collections, [] for all; None if the form has no choice.
 
     Raises:
-        NotFound: one of them is not open to the caller.
+        NotFound: the caller may not read one of them.
     """
     if "choose" not in request.form:
         return None
@@ -91,12 +91,12 @@ def collections_of_request() -> list[str] | None:
 
 
 def model_of_form() -> str | None:
-    """The model that a conversation is to be answered by; None if the form does not say."""
+    """Return the model that is to answer the session; None if the form has no choice."""
     return rights.picked_model(words("model")) if "model" in request.form else None
 
 
 def title_of_form() -> str:
-    """Raises UserError."""
+    """Return the title. Raises UserError."""
     title = " ".join(words("title").split())
     if not title:
         raise UserError("The conversation needs a name. Type a few words.")
@@ -108,7 +108,7 @@ def title_of_form() -> str:
 
 
 def config_of_form() -> ContextConfig:
-    """The settings form; the bounds are those of the API. Raises UserError."""
+    """Return the settings of a session, within the API's bounds. Raises UserError."""
     values = {
         "enabled": "enabled" in request.form,
         "compression_strategy": words("compression_strategy"),
@@ -124,7 +124,7 @@ def config_of_form() -> ContextConfig:
 
 
 def turns_of_form(session: Session) -> tuple[int, int]:
-    """Messages `[start, end)` of the turns "from" and "to", both counted from 1 and included.
+    """Return messages `[start, end)` of the turns "from" and "to", counted from 1, inclusive.
 
     Raises:
         UserError: there are no such turns.
@@ -140,10 +140,10 @@ def turns_of_form(session: Session) -> tuple[int, int]:
 
 
 def led_when_due(begin: Callable[[], Response]) -> Response:
-    """Where a form leads to: at once, or from a page that says how many wait before it.
+    """Return where a form leads: at once, or after a page that says how many wait before it.
 
     Raises:
-        UserError: it cannot be begun, and nothing has been told yet.
+        UserError: it cannot be begun, and no part of the response was sent.
     """
     places = places_before()
     before = next(places, None)

@@ -1,4 +1,4 @@
-"""The pages around a conversation: list, search, settings, summaries, delete."""
+"""The pages around a session: list, search, print, settings, summaries, delete; a long sample."""
 
 import json
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ from rag.memory.history import OPENS
 from rag.records import Source, Summary, SummaryReport
 from rag.render.answers import Register, answer_html
 from rag.seams import (
-    FoundMessage,
-    FoundMessages,
+    MessageMatch,
+    MessageMatches,
     OwnedSession,
     SessionHandle,
     SessionMemory,
@@ -26,7 +26,7 @@ from rag.seams import (
 from rag.tokens import count_tokens
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import open_session
-from rag.web.pages.conversations import ShownMessage, register_for, share_kept, whole_transcript
+from rag.web.pages.conversations import MessageView, register_for, share_kept, whole_transcript
 from rag.web.pages.layout import (
     PageResult,
     config_of_form,
@@ -42,13 +42,13 @@ from rag.wiring.components import package_folder
 session_pages = Blueprint("session_pages", __name__)
 SESSIONS_ON_A_PAGE = 50
 MOST_RESULTS = 50
-PIECES_AT_ONCE = 500  # of a template that is sent while it is rendered
-SNIPPET_CHARS = 80  # on a side of a match, where the text goes on
+PIECES_AT_ONCE = 500  # of a template that is sent while it renders
+SNIPPET_CHARS = 80  # on each side of a match
 
 
 @session_pages.get("/sessions")
 def sessions() -> str:
-    """All conversations of the caller, a page at a time."""
+    """Show all sessions of the caller, page by page."""
     offset = index_of_request("offset", request.args) or 0
     one_more = application().store.sessions(
         current_owner(), limit=SESSIONS_ON_A_PAGE + 1, offset=offset, one_version=True
@@ -67,7 +67,7 @@ def sessions() -> str:
 
 @session_pages.get("/search")
 def search() -> str:
-    """Search in all conversations of the caller."""
+    """Search in all sessions of the caller."""
     wanted = search_of_request()
     matches = application().store.search(current_owner(), wanted, limit=MOST_RESULTS)
     return _results_page(wanted, matches, None)
@@ -75,15 +75,15 @@ def search() -> str:
 
 @session_pages.get("/sessions/<session_id>/search")
 def search_session(session_id: str) -> str:
-    """Search in one conversation."""
+    """Search in one session."""
     session = open_session(session_id)
     wanted = search_of_request()
     return _results_page(wanted, session.search(wanted, limit=MOST_RESULTS), session)
 
 
 @session_pages.app_template_filter("around_match")
-def around_match(match: FoundMessage) -> tuple[str, str, str]:
-    """The snippet between whole words: before the match, the match, behind it."""
+def around_match(match: MessageMatch) -> tuple[str, str, str]:
+    """Split the snippet at whole words: before the match, the match, behind it."""
     before, after = match.snippet[: match.match_start], match.snippet[match.match_end :]
     if len(before) >= SNIPPET_CHARS and " " in before:
         before = "… " + before.partition(" ")[2]
@@ -92,7 +92,7 @@ def around_match(match: FoundMessage) -> tuple[str, str, str]:
     return before, match.snippet[match.match_start : match.match_end], after
 
 
-def _results_page(wanted: str, messages: FoundMessages, session: SessionHandle | None) -> str:
+def _results_page(wanted: str, messages: MessageMatches, session: SessionHandle | None) -> str:
     read = session.read() if session else None
     return show_page("search.html", query=wanted, results=messages, session=read)
 
@@ -102,12 +102,12 @@ def _results_page(wanted: str, messages: FoundMessages, session: SessionHandle |
 
 @session_pages.get("/sessions/<session_id>/print")
 def printed(session_id: str) -> Response:
-    """The whole conversation with its sources behind it, for paper; sent while it is rendered."""
+    """Send the whole session and its sources as one page for printing, while it renders."""
     session = open_session(session_id)
     url = url_for("pages.conversation", session_id=session.id)
     cited: dict[int, Source] = {}
 
-    def messages() -> Iterator[ShownMessage]:
+    def messages() -> Iterator[MessageView]:
         for message in whole_transcript(session, url):
             cited.update((source.number, source) for source in message.sources)
             yield message
@@ -117,7 +117,7 @@ def printed(session_id: str) -> Response:
 
 
 def _in_larger(pieces: Iterator[str]) -> Iterator[str]:
-    """The pieces of a template joined: each would be a write of its own."""
+    """Join the pieces of a template, each of which would be a write of its own."""
     while piece := "".join(islice(pieces, PIECES_AT_ONCE)):
         yield piece
 
@@ -127,13 +127,13 @@ def _in_larger(pieces: Iterator[str]) -> Iterator[str]:
 
 @session_pages.get("/sessions/<session_id>/settings")
 def settings(session_id: str) -> str:
-    """Rename, configure, export, delete."""
+    """Show the form to rename, configure, export and delete a session."""
     return _settings_page(open_session(session_id))
 
 
 @session_pages.post("/sessions/<session_id>/settings")
 def change_settings(session_id: str) -> PageResult:
-    """Keep what the form says."""
+    """Store the form of a session's settings."""
     session = open_session(session_id)
     try:
         title, config = title_of_form(), config_of_form()
@@ -150,14 +150,14 @@ def _settings_page(session: OwnedSession, *, error: str = "") -> str:
 
 @session_pages.get("/sessions/<session_id>/delete")
 def confirm_delete(session_id: str) -> str:
-    """Ask before a conversation is deleted."""
+    """Ask before a session is deleted."""
     session = open_session(session_id)
     return show_page("delete_session.html", session=session.read(), versions=len(session.family()))
 
 
 @session_pages.post("/sessions/<session_id>/delete")
 def delete(session_id: str) -> Response:
-    """Delete a conversation with its messages, sources and summaries, in one version or in all."""
+    """Delete a session with its messages, sources and summaries, or all of its branches."""
     session = open_session(session_id)
     others = session.family() if "all" in request.form else ()
     for other in others:
@@ -172,13 +172,13 @@ def delete(session_id: str) -> Response:
 
 @session_pages.get("/sessions/<session_id>/summaries")
 def summaries(session_id: str) -> str:
-    """What stands for earlier turns in the context, and summaries made on request."""
+    """Show the summaries in the context, and those made on request."""
     return _summaries_page(open_session(session_id))
 
 
 @session_pages.post("/sessions/<session_id>/summaries")
 def summarize(session_id: str) -> PageResult:
-    """Summarise some turns; the summary is kept beside them."""
+    """Summarise some turns; the summary is stored beside them."""
     session = open_session(session_id)
     try:
         start, end = turns_of_form(session.read())
@@ -198,7 +198,7 @@ def compact(session_id: str) -> Response:
 
 @session_pages.post("/sessions/<session_id>/forget")
 def forget(session_id: str) -> Response:
-    """Forget the summaries; the turns stay."""
+    """Delete the summaries; the turns stay."""
     session = open_session(session_id)
     session.forget_summaries()
     return _to_summaries(session)
@@ -206,7 +206,7 @@ def forget(session_id: str) -> Response:
 
 @session_pages.post("/sessions/<session_id>/summaries/correct")
 def correct(session_id: str) -> PageResult:
-    """Put a line of the summary in other words, or take it out."""
+    """Replace or remove a line of the summary."""
     session = open_session(session_id)
     text = "" if "remove" in request.form else request.form.get("text", "")
     try:
@@ -254,7 +254,7 @@ MARKS = {
 def _lines(
     summary: Summary, session: SessionTranscript, register: Register
 ) -> list[dict[str, object]]:
-    """Each line with its mark and the turns behind it; then the lists, as they are sent."""
+    """Return each line with its mark and its turns, then the lists, as the model is sent them."""
     lines: list[dict[str, object]] = []
     section = ""
     url = partial(url_for, "pages.conversation", session_id=session.id)
@@ -282,17 +282,17 @@ def _lines(
 
 
 long_talk = Blueprint("long_talk", __name__)
-WINDOWS = (1_000, 2_000, 4_000)  # tokens of a history, to choose from
+WINDOWS = (1_000, 2_000, 4_000)  # tokens of a history to choose from
 RULES = "Answer from the sources alone, each statement with its number [n]."
 
 
 @dataclass(frozen=True, slots=True)
 class SentTurn:
-    """What one question was sent with."""
+    """The messages that one question was sent with."""
 
     messages: tuple[dict[str, Any], ...]  # in the protocol's form, the question last
     tokens: tuple[int, ...]  # of each
-    report: SummaryReport | None  # None before anything fell out
+    report: SummaryReport | None  # None while everything fits
 
     @property
     def total(self) -> int:
@@ -300,13 +300,13 @@ class SentTurn:
 
     @property
     def verbatim_from(self) -> int:
-        """How many of the messages behind the first are whole turns of before."""
+        """The number of messages between the first and the question."""
         return len(self.messages) - 2
 
 
 @lru_cache(maxsize=1)
 def read_talk() -> dict[str, Any]:
-    """The talk that is shipped: its note, products, sources, and turns of question and answer."""
+    """Return the packaged sample session: its note, products, sources and turns."""
     talk: dict[str, Any] = json.loads(
         (package_folder("long-talk") / "talk.json").read_text(encoding="utf-8")
     )
@@ -315,7 +315,7 @@ def read_talk() -> dict[str, Any]:
 
 @lru_cache(maxsize=len(WINDOWS))
 def replay(window: int) -> tuple[SentTurn, ...]:
-    """Every question of the talk with what is sent for it, in order, by one trimmer."""
+    """Return every question of the sample with its messages, in order, by one trimmer."""
     from rag.memory.trimmer import HistoryTrimmer
 
     talk = read_talk()
@@ -336,7 +336,7 @@ def replay(window: int) -> tuple[SentTurn, ...]:
 
 @long_talk.get("/long-talk")
 def show() -> str:
-    """One turn of the talk; `turn` counts from 1, `window` is one of `WINDOWS`."""
+    """Show one turn of the sample; `turn` counts from 1, `window` is one of `WINDOWS`."""
     talk = read_talk()
     window = index_of_request("window", request.args) or WINDOWS[1]
     if window not in WINDOWS:

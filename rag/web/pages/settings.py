@@ -1,4 +1,4 @@
-"""Settings: the model that answers, the colours; and the places that a few letters lead to."""
+"""Pages of the login, the model that answers and the colours; the search for pages by name."""
 
 import hmac
 import re
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from rag.web.access.oidc import LoginProvider
 
 login = Blueprint("login", __name__)
-UNDER_WAY = "groundnote-login-"  # begins the name of a cookie for each login that is under way
-STATE_CHARS = 12  # of a state, in that name: pages that log in at once do not disturb each other
+UNDER_WAY = "groundnote-login-"  # prefix of the cookie of each unfinished login
+STATE_CHARS = 12  # of a state in that name, so that several pages can log in at once
 UNDER_WAY_LASTS = timedelta(minutes=10)
 LONGEST_PATH = 2000
 LONGEST_CODE = 4000
@@ -40,13 +40,13 @@ LONGEST_CODE = 4000
 
 @login.get("/login")
 def form() -> PageResult:
-    """The ways to log in."""
+    """Show the ways to log in."""
     return _form()
 
 
 @login.post("/login")
 def log_in() -> PageResult:
-    """Remember the browser that sent a token, and go where it wanted to go."""
+    """Log in the browser that sent a token, and redirect to the page it wanted."""
     next_path = local_path(request.form.get("next"))
     try:
         entrant = _owners().entrant(request.form.get("token", "").strip())
@@ -57,7 +57,7 @@ def log_in() -> PageResult:
 
 @login.get("/login/provider")
 def go() -> PageResult:
-    """Send the browser to the login provider."""
+    """Redirect the browser to the login provider."""
     next_path = local_path(request.args.get("next"))
     provider, secret = _provider(), secrets.token_urlsafe(SECRET_BYTES)
     try:
@@ -77,9 +77,11 @@ def go() -> PageResult:
 
 @login.get("/login/callback")
 def come_back() -> PageResult:
-    """Take what the provider says of a login that was begun in this browser."""
+    """Log in with the code of the provider, if this browser began the login."""
     provider, state = _provider(), request.args.get("state", "")
-    state = state if re.fullmatch(r"[0-9A-Za-z_-]{1,100}", state) else ""  # it names a cookie
+    state = (
+        state if re.fullmatch(r"[0-9A-Za-z_-]{1,100}", state) else ""
+    )  # it becomes part of a cookie's name
     name = UNDER_WAY + state[:STATE_CHARS]
     secret, _, rest = request.cookies.get(name, "").partition(".")
     next_path = local_path(unquote(rest))
@@ -99,7 +101,7 @@ def come_back() -> PageResult:
 
 
 def _login_code() -> str:
-    """Raises NotAllowed with what the provider refused."""
+    """Return the provider's code. Raises NotAllowed with the provider's refusal."""
     if request.args.get("error"):
         refusal = " ".join(request.args.get(name, "") for name in ("error", "error_description"))
         raise NotAllowed(f"The login provider refused: {refusal.strip()[:300]}.")
@@ -114,7 +116,7 @@ def _login_code() -> str:
 
 @login.post("/logout")
 def log_out() -> Response:
-    """End this browser's login, here and in every copy of its cookie."""
+    """End this browser's login, and so every copy of its cookie."""
     if not has_login():
         return redirect("/", 303)
     owners = _owners()
@@ -129,7 +131,7 @@ def log_out() -> Response:
 
 @login.get("/logins")
 def logins() -> str:
-    """The browsers that are logged in as the caller."""
+    """Show the browsers that are logged in as the caller."""
     this = _owners().login()
     return show_page(
         "logins.html",
@@ -151,7 +153,7 @@ def end(login_id: str) -> Response:
 
 
 def _owners() -> LoginOwners:
-    """Raises NotAllowed where callers are known otherwise."""
+    """Return the owners by login. Raises NotAllowed where callers are identified otherwise."""
     owners = current_app.extensions[EXTENSION]
     if not isinstance(owners, LoginOwners):
         raise NotAllowed("There is nothing to log in to: this server knows its callers otherwise.")
@@ -167,7 +169,7 @@ def _provider() -> "LoginProvider":
 
 
 def _callback() -> str:
-    """The address of `come_back`, as browsers and the provider know it."""
+    """Return the address of `come_back`, as browsers and the provider know it."""
     oidc = application().settings.auth.oidc
     return (oidc and oidc.callback_url) or url_for("login.come_back", _external=True)
 
@@ -205,7 +207,7 @@ def _logged_in(entrant: Entrant, next_path: str, lasts: timedelta) -> Response:
 def _set_cookie(
     response: Response, name: str, value: str, lasts: timedelta, path: str = "/"
 ) -> None:
-    """No script reads it, no other site's form sends it; over TLS it stays there."""
+    """Set a cookie that no script reads, no other site sends, and TLS keeps to itself."""
     response.set_cookie(
         name,
         value,
@@ -218,26 +220,26 @@ def _set_cookie(
 
 
 def local_path(wanted: str | None) -> str:
-    """A path of this server, never another site."""
+    """Return a path of this server; "/" if the wanted one is of another site."""
     path = (wanted or "/").replace("\\", "/")
     is_own = path.startswith("/") and not path.startswith("//")
     return path if is_own and path.isprintable() and len(path) <= LONGEST_PATH else "/"
 
 
 model_pages = Blueprint("model_pages", __name__)
-MOST_LISTED = 24  # models to tick; of more, names are typed
+MOST_LISTED = 24  # models shown to tick; with more, names are typed
 
 
 @model_pages.before_request
 def refuse_others() -> None:
-    """Whoever runs this server connects its model. Raises Forbidden."""
+    """Let only administrators connect models. Raises Forbidden."""
     if not is_admin():
         raise Forbidden("Models are connected by whoever runs this server (auth.admins).")
 
 
 @model_pages.get("/settings/models")
 def models() -> str:
-    """What answers now, and the servers that run on this machine."""
+    """Show the current model, and the model servers on this machine."""
     return _models_page()
 
 
@@ -254,7 +256,7 @@ def look() -> PageResult:
 
 @model_pages.post("/settings/models/try")
 def try_out() -> PageResult:
-    """Say what a model of that server can do; with `use`, have it answer from now on."""
+    """Show what a model of that server can do; with `use`, let it answer from now on."""
     model = words("model").strip()
     connected = application().connected
     try:
@@ -278,7 +280,7 @@ def disconnect() -> PageResult:
 
 
 def _choices() -> str:
-    """Names with blanks between: typed, or ticked one by one."""
+    """Return the names of models, typed or ticked, separated by spaces."""
     return " ".join(map(storable, request.form.getlist("choices")))
 
 
@@ -317,14 +319,14 @@ LONGEST_NAME = 100
 
 @preferences.app_template_global()
 def theme() -> str:
-    """The colours that were chosen here: "light", "dark", or "" for those of the system."""
+    """Return the chosen colours: "light", "dark", or "" for those of the system."""
     chosen = request.cookies.get(THEME_COOKIE, "")
     return chosen if chosen in THEMES else ""
 
 
 @preferences.post("/preferences/theme")
 def choose_theme() -> Response:
-    """Remember the colours in a cookie, so that no page flashes in others first."""
+    """Store the colours in a cookie, so that no page shows others first."""
     response = redirect(local_path(words("next")), 303)
     chosen = words("theme")
     if chosen in THEMES:
@@ -338,7 +340,7 @@ def choose_theme() -> Response:
 
 @preferences.get("/places")
 def places() -> dict[str, list[dict[str, str]]]:
-    """Pages, conversations and documents of the caller whose names hold what was typed."""
+    """Return pages, sessions and documents of the caller whose names match the typed text."""
     wanted = search_of_request().casefold()
     sessions = application().store.sessions(
         current_owner(), limit=SESSIONS_LOOKED_AT, one_version=True

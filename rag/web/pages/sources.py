@@ -1,4 +1,4 @@
-"""Sources on pages: what a collection is kept in step with, added and answered with plain forms."""
+"""The pages of a collection's sources of documents, with plain forms."""
 
 import re
 from collections.abc import Callable
@@ -49,13 +49,13 @@ STATES = {
 
 @source_pages.get("/collections/<collection_id>/sources")
 def sources(collection_id: str) -> str:
-    """What a collection is kept in step with, and how that stands."""
+    """Show the sources of a collection, and their states."""
     return _page(checked_id(collection_id, "collection"))
 
 
 @source_pages.post("/collections/<collection_id>/sources")
 def add(collection_id: str) -> PageResult:
-    """One more, looked at soon."""
+    """Add a source, which is synced soon."""
     try:
         add_source(_wish(checked_id(collection_id, "collection")))
     except UserError as error:
@@ -67,7 +67,7 @@ def add(collection_id: str) -> PageResult:
 
 @source_pages.post("/document-sources/<source_id>")
 def change(source_id: str) -> Response:
-    """How often, and what of it."""
+    """Change a source's interval and its patterns of names."""
     every = words("every")
     return _act_then_redirect(
         source_id,
@@ -83,7 +83,7 @@ def change(source_id: str) -> Response:
 
 @source_pages.post("/document-sources/<source_id>/<act>")
 def do(source_id: str, act: str) -> Response:
-    """Look now, say yes or no to removals, have back, take away."""
+    """Sync a source, confirm, decline or undo its removals, or remove it."""
     book = source_registry()
     acts: dict[str, Callable[[str], Any]] = {
         "sync": book.sync,
@@ -100,7 +100,7 @@ def do(source_id: str, act: str) -> Response:
 
 @source_pages.app_template_filter("in_words")
 def counts_in_words(counts: SyncCounts) -> str:
-    """`2 new, 1 changed, 118 as they were`; nothing before the first look."""
+    """Return `2 new, 1 changed, 118 as they were`; "" before the first sync."""
     parts = (
         (counts.new, "new"),
         (counts.changed, "changed"),
@@ -114,7 +114,7 @@ def counts_in_words(counts: SyncCounts) -> str:
 
 @source_pages.app_template_filter("interval_in_words")
 def interval_in_words(source: DocumentSource) -> str:
-    """How often it is looked at."""
+    """Return how often a source is synced."""
     if source.watch:
         return "at each change"
     seconds = source.every_seconds

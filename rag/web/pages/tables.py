@@ -1,4 +1,4 @@
-"""Pages of tables: their rows, results behind numbers, downloads."""
+"""The pages of tables: their rows, results behind numbers, downloads."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +21,7 @@ LONGEST_SEARCH = 200
 
 
 def as_svg(result: TableResult) -> str:
-    """The chart that `chart` of the query asks for. Raises NotFound where there is none."""
+    """Return the chart that the query's `chart` names. Raises NotFound if there is none."""
     chart = chart_of(result, request.args.get("chart", "bar"))
     if chart is None:
         raise NotFound("These rows make no chart: two names with a figure each are needed.")
@@ -37,7 +37,7 @@ DOWNLOADS: dict[str, tuple[Callable[[TableResult], str | bytes], str]] = {
 
 @table_pages.get("/tables/<table_id>")
 def table(table_id: str) -> str:
-    """A table as it stands in its document, a page at a time, with rows marked."""
+    """Show a table as it is in its document, page by page, with rows marked."""
     library = application().table_answers.library
     table_item = application().tables.table(checked_id(table_id, "table"), readable())
     offset = index_of_request("offset", request.args) or 0
@@ -67,7 +67,7 @@ def table(table_id: str) -> str:
 
 
 def _marked(session_id: str, number: int, row: int | None) -> frozenset[int]:
-    """The rows that a result of the caller's own session is made of, or one row of it."""
+    """Return the rows behind a result of the caller's own session, or behind one row of it."""
     stored = open_session(session_id).result(number)
     if not stored:
         return frozenset()
@@ -81,7 +81,7 @@ def _marked(session_id: str, number: int, row: int | None) -> frozenset[int]:
 
 @table_pages.get("/sessions/<session_id>/sources/<int:number>.<ending>")
 def download(session_id: str, number: int, ending: str) -> Response:
-    """A result as CSV or XLSX, its chart as SVG."""
+    """Send a result as CSV or XLSX, or its chart as SVG."""
     stored = open_session(session_id).result(number)
     if stored is None or ending not in DOWNLOADS:
         raise NotFound(f"[{number}] is no table of this conversation.")
@@ -95,9 +95,9 @@ def download(session_id: str, number: int, ending: str) -> Response:
 
 @table_pages.post("/sessions/<session_id>/sources/<int:number>/plan")
 def change_plan(session_id: str, number: int) -> AnyResponse:
-    """Compute once more, on the table as it is now: the same plan, or as the form changes it.
+    """Compute again on the current table, with the same plan or one changed by the form.
 
-    What comes of it is a source of its own; the old one stays as it was.
+    The result is a new source; the old one stays unchanged.
     """
     session = open_session(session_id)
     stored = session.result(number)

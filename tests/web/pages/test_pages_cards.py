@@ -4,14 +4,14 @@ import pytest
 from flask import get_template_attribute
 
 from rag.chat.card import gist
-from rag.records import Card, DocumentLink, Mention, ShownPassage
+from rag.records import Card, DocumentLink, Mention, QuotedPassage
 from rag.render.answers import Register
 from rag.render.evidence import FOLDED, parts_of, passage_html
 from tests.made import made_source
 
 REGISTER = Register("/sessions/s1", {n: made_source(n) for n in range(1, 6)}, answer=3)
 MENTIONS = (Mention("X", 2, (DocumentLink("d1", "a", "A"),)),)
-PASSAGES = tuple(ShownPassage(n, f"Title {n}", f"Text {n}.") for n in range(1, 6))
+PASSAGES = tuple(QuotedPassage(n, f"Title {n}", f"Text {n}.") for n in range(1, 6))
 
 
 def shown(app, card):
@@ -20,14 +20,14 @@ def shown(app, card):
 
 
 def test_what_is_nearest_is_marked_in_its_passage():
-    html = passage_html(ShownPassage(1, "A › B", "First. <b>Then</b> that.", ((7, 24),)))
+    html = passage_html(QuotedPassage(1, "A › B", "First. <b>Then</b> that.", ((7, 24),)))
 
     assert "First. <mark" in html
     assert "&lt;b&gt;Then&lt;/b&gt;" in html
 
 
 def test_a_row_is_marked_as_a_row():
-    html = passage_html(ShownPassage(1, "A", "| A | B |\n| - | - |\n| 1 | 2 |", ((22, 31),)))
+    html = passage_html(QuotedPassage(1, "A", "| A | B |\n| - | - |\n| 1 | 2 |", ((22, 31),)))
 
     assert 'class="is-marked"' in html
 
@@ -39,7 +39,7 @@ NEAR = "Beside it.\n\nHere it is. And more.\n\nBeside it, too.\n\n"
 @pytest.mark.parametrize(("before", "after"), [("", ""), (FAR, ""), ("", FAR), (FAR, FAR)])
 def test_what_is_far_from_the_marks_is_folded(app, before, after):
     at = len(before) + NEAR.index("Here")
-    passage = ShownPassage(1, "A", before + NEAR + after, ((at, at + len("Here it is.")),))
+    passage = QuotedPassage(1, "A", before + NEAR + after, ((at, at + len("Here it is.")),))
 
     folded_before, open_part, folded_after = parts_of(passage)
 
@@ -52,11 +52,11 @@ def test_what_is_far_from_the_marks_is_folded(app, before, after):
 def test_what_is_short_or_has_no_mark_is_whole(text):
     marked = () if text == FAR else ((0, 1),)
 
-    assert [each.text for each in parts_of(ShownPassage(1, "A", text, marked))] == ["", text, ""]
+    assert [each.text for each in parts_of(QuotedPassage(1, "A", text, marked))] == ["", text, ""]
 
 
 def test_folded_passages_are_one_line_until_they_are_opened():
-    assert gist(ShownPassage(2, "B", "One.\nTwo three.")) == "One. Two three."
+    assert gist(QuotedPassage(2, "B", "One.\nTwo three.")) == "One. Two three."
 
 
 def test_the_number_leads_to_what_this_answer_marks(app):
