@@ -1,4 +1,4 @@
-"""The JSON API for programs that bring their own text: the words of documents, and verdicts."""
+"""The JSON API for programs with texts of their own: the words of documents, and verdicts."""
 
 from typing import Annotated, Literal
 
