@@ -45,7 +45,7 @@ class UserError(RagError):
 
 
 class NotFound(UserError):
-    """There is no such session, source, document or job (or it belongs to somebody else)."""
+    """There is no such session, source, document or job (or it is another owner's)."""
 
     http_status = 404
 

@@ -87,9 +87,7 @@ class LlmSettings(_SettingsSection):
     extra_body: dict[str, Any] = Field(default_factory=dict)  # sent with every request
     tools: bool = True
     written_calls: bool = True  # also read calls that a model writes as text
-    calls_at_once: int = Field(
-        32, ge=1
-    )  # to one server; at most an eighth for one of several owners
+    calls_at_once: int = Field(32, ge=1)  # to one server; an eighth for one of several owners
 
     _api_key: SecretStr | None = PrivateAttr(None)  # of a model connected in the browser
 
@@ -268,9 +266,7 @@ class OidcSettings(_SettingsSection):
     discovery_url: str  # ends with /.well-known/openid-configuration
     client_id: str
     client_secret: SecretStr | None = None
-    callback_url: str | None = (
-        None  # as registered with the provider, if a proxy changes the address
-    )
+    callback_url: str | None = None  # as the provider knows it, if behind a proxy
     scope: str = "openid email profile"
     owner_claim: str = "email"
     groups_claim: str = "groups"

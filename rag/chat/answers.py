@@ -1,4 +1,4 @@
-"""One answer: the writer behind the marker gate, and the check of what it wrote."""
+"""Write one answer through the marker gate, then check what was written."""
 
 import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -69,7 +69,7 @@ Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the se
 
 
 class LibraryRemarks(Protocol):
-    """What the library has to say beside an answer."""
+    """Remarks about the library that stand beside an answer."""
 
     def __call__(
         self, session: SessionHandle, question: str, sources: Sequence[Source], *, is_sure: bool
@@ -78,7 +78,7 @@ class LibraryRemarks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DirectSources:
-    """What speaks besides the writer: answers that need none, and remarks on those of one."""
+    """The parts that speak besides the writer: direct answers, and remarks on written ones."""
 
     direct: Sequence[DirectAnswers] = ()
     lexicon: Callable[[Readable], Sequence[str]] = lambda readable: ()
@@ -88,14 +88,14 @@ class DirectSources:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What is asked of statements beside their words."""
+    """Further checks of statements, beside the comparison of their words."""
 
     judge: Judge | None = None
     embedder: Embedder | None = None
 
 
 class Answering:
-    """The writer behind the marker gate, and the check of what it wrote."""
+    """Writes one answer through the marker gate, then checks what was written."""
 
     def __init__(
         self,
@@ -117,7 +117,8 @@ class Answering:
     def direct(
         self, session: SessionHandle, question: str, resolution: Resolution, draft: "Draft"
     ) -> DirectAnswer | None:
-        """What needs no writer, from the first that can answer so; offers stay with the draft.
+        """Return the first answer that needs no writer, or None; put offers of tables into the
+        draft.
 
         The others offer what they would compute: a register of documents has as many rows as it
         has, whatever the library says of itself.
@@ -136,7 +137,7 @@ class Answering:
     def weighed(
         self, session: SourceRegister, direct: DirectAnswer, sources: Sequence[Source]
     ) -> DirectAnswer:
-        """A computed figure in one list with what passages say of the same, and decided on.
+        """Decide on a computed figure together with what the passages say of the same.
 
         Of the sources, which have no number yet, those get one that deny it.
         """
@@ -174,7 +175,7 @@ class Answering:
     def say(
         self, session: SessionHandle, direct: DirectAnswer, draft: "Draft"
     ) -> Generator[Event, None, Answer]:
-        """An answer without a writer, through the gate like any other; nothing is added to it."""
+        """Send an answer that needs no writer through the gate; nothing is added to it."""
         deltas = cut_at_stop([ModelDelta(text=direct.text)], draft.wishes, count=count_tokens)
         yield from composed(deltas, RegisteredNumbers(session, direct.sources), draft)
         verdict = Verdict.SUPPORTED if direct.result is None else Verdict.COMPUTED
@@ -190,7 +191,7 @@ class Answering:
         )
 
     def worth_showing(self, evidence: "QuestionSources") -> ContextSources:
-        """The sources that the writer gets: a card shows what it wants of them, a model all."""
+        """Return the sources that the writer gets: some of them for a card, all for a model."""
         return evidence.all() if self._fallback is None else evidence.to_the_point()
 
     def stream(
@@ -200,7 +201,7 @@ class Answering:
         evidence: "QuestionSources",
         draft: "Draft",
     ) -> Iterator[Event]:
-        """The writer's text through the gate: no number leaves that the session does not know."""
+        """Stream the writer's text through the gate, which passes only numbers of the session."""
         request = _request(prepared, evidence, draft)
         registered = RegisteredNumbers(session, evidence.sources)
         draft.writer = writer = self._writer_of(session)
@@ -225,7 +226,7 @@ class Answering:
         draft: "Draft",
         error: ModelError | TooLarge,
     ) -> Iterator[Event]:
-        """The answer that needs no model, in place of the one that failed.
+        """Write the answer that needs no model in place of one whose model failed.
 
         Raises the error again where this was such an answer, or somebody wanted it to end. What is
         too long for a model is not for one that needs none. What the model had written stays: as
@@ -266,7 +267,7 @@ class Answering:
             yield from self._tools.write(writer, request, session)
 
     def checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
-        """Add citations that the writer forgot, and mark what its sources do not carry."""
+        """Add the citations that the writer forgot, and mark what its sources do not support."""
         if is_for_a_program(draft):
             return self._for_a_program(session, draft, shown)
         if draft.card is not None:
@@ -309,7 +310,7 @@ class Answering:
         answer: Answer,
         past: EarlierTurns,
     ) -> Answer:
-        """The answer; where the model's is surely of no use, the passages first and it below.
+        """Return the answer; if the model's is surely useless, the passages with it below them.
 
         The card is made anyway where no model answers, so that nothing is asked for it.
         """
@@ -379,7 +380,9 @@ class Answering:
         )
 
     def judged(self, session: SessionHandle, message: Message) -> Message | None:
-        """The stored answer with a judge's verdicts, or why there are none; None: no judge."""
+        """Return the stored answer with a judge's verdicts, or with why there are none; None if
+        there is no judge.
+        """
         answer, judge = message.answer, self._checks.judge
         if judge is None or answer is None or answer.judging is not Judging.PENDING:
             return None
@@ -408,12 +411,12 @@ class Answering:
 
 
 def _refuse_to_embed(texts: Sequence[str]) -> Matrix:
-    """No meaning is needed to see whether a text gives another figure of the same."""
+    """Stand in for an embedder where a text is only compared by its figures."""
     raise ModelError("Words alone decide.")
 
 
 def _texts_of_user(session: SessionTranscript, draft: "Draft") -> Iterator[str]:
-    """The question, as it was resolved and as it was asked, and the questions just before it.
+    """Return the question as resolved and as asked, and the user's questions just before it.
 
     They are read when a figure stands in no source, and where there are others than this question.
     """

@@ -131,7 +131,8 @@ class Assistant:
         *,
         note: Callable[[OpenTurn], None] = lambda turn: None,
     ) -> Generator[Event, None, None]:
-        """Answer a question with citations and remember the turn; `note` is told that it is begun.
+        """Answer a question with citations and remember the turn; `note` is called with the begun
+        turn.
 
         The question is checked at once; everything else happens while the events are read. Closing
         the iterator stops the model and keeps what was written, marked as interrupted.
@@ -178,7 +179,7 @@ class Assistant:
         filters: Filters = NO_FILTERS,
         readable: Readable | None = None,
     ) -> tuple[Resolution, list[Hit]]:
-        """The question as it stands in its conversation, and what is found for it now.
+        """Return the question as resolved in its conversation, and the hits for it.
 
         `readable` are some of the collections that the session asks.
         """
@@ -196,27 +197,27 @@ class Assistant:
         )
 
     def context(self, session: SessionMemory) -> dict[str, Any]:
-        """The messages that would be sent now, the next question apart, and statistics."""
+        """Return the messages that would be sent now without a new question, and statistics."""
         messages, stats = self._memory.context(session)
         lines = [line for summary in session.summaries() for line in summary.lines]
         return {"messages": messages, "stats": stats, "lines": lines}
 
     def context_messages(self, session: SessionMemory) -> tuple[ChatMessage, ...]:
-        """The messages of `context` alone."""
+        """Return the messages of `context` alone."""
         return self._memory.context(session)[0]
 
     def compact(
         self, session: SessionMemory, *, keep_turns: int | None = None
     ) -> SummaryReport | None:
-        """Summarise all but the newest turns now; None if there is nothing to summarise.
+        """Summarise all but the newest turns now; return None if there is nothing to summarise.
 
-        How many are kept word for word, the session's configuration says, unless told here.
+        `keep_turns` turns stay word for word; by default as many as the session's settings say.
         """
         summary = self._memory.compact(session, keep_turns=keep_turns)
         return None if summary is None else summary.report
 
     def preview(self, session: SessionHandle, question: str) -> tuple[ChatMessage, ...]:
-        """What a model would be sent for a question beside the sources found; stores nothing."""
+        """Return what a model would be sent for a question with its sources; nothing is stored."""
         resolution, _ = self.search(session, question)
         resolved = resolution.query if resolution.is_followup else ""
         return self._memory.preview(session, question, resolved)
@@ -226,9 +227,10 @@ class Assistant:
         return self._memory.summarize(session, start, end)
 
     def correct_summary(self, session: SessionMemory, line: str, text: str) -> Summary:
-        """Put a line of the summary in other words, or take it out; it does not come back.
+        """Replace the text of a summary line, or delete the line; later summaries keep the
+        correction.
 
-        Raises NotFound where the summary has no such line (any more).
+        Raises NotFound if the summary has no such line any more.
         """
         summary = self._memory.correct(session, line, text)
         if summary is None:
@@ -312,7 +314,7 @@ class Assistant:
                 yield Judged(judged)
 
     def _weighed(self, session: SourceRegister, direct: DirectAnswer, draft: Draft) -> DirectAnswer:
-        """With what is found for the question that a figure was computed for."""
+        """Decide on a computed figure together with the passages found for its question."""
         if direct.claim is None:
             return direct
         resolution = Resolution(direct.claim.question, is_followup=False, method="unchanged")
@@ -322,7 +324,7 @@ class Assistant:
     def _say(
         self, session: SessionHandle, turn: OpenTurn, direct: DirectAnswer, draft: Draft
     ) -> Iterator[Event]:
-        """A turn that needs no writer: no model sees its context."""
+        """Store and stream an answer that needs no writer."""
         draft.resolution = resolution = direct.resolution or draft.resolution
         if resolution is not None:
             yield Resolved(resolution.query, resolution.is_followup, resolution.method)
@@ -334,7 +336,9 @@ class Assistant:
         yield Finished(message, self._of(session, answer, direct.sources), draft.stats)
 
     def _going_on(self, session: SessionTranscript, turn: OpenTurn) -> Resolution | None:
-        """For "go on" after an answer that was cut: the question that it answered."""
+        """Return the question that was being answered, if this one only asks to continue a cut
+        answer.
+        """
         index = turn.question.index
         if not GOES_ON.fullmatch(turn.question.content.strip()):
             return None
@@ -347,9 +351,9 @@ class Assistant:
     def _last(
         self, session: SessionHandle, end: int, past: Sequence[ImportedMessage] | None = None
     ) -> LastTurn:
-        """The newest turn that found something, else the newest; with what it cited first.
+        """Return the newest turn that cited something, else the newest turn.
 
-        Of those before a message, or of the `past` that was sent along.
+        It is taken from the messages before `end`, or from the `past` that the request sent along.
         """
         most = 2 * self._limits.history_turns
         if past is None:
@@ -384,7 +388,7 @@ class Assistant:
         limit: int | None = None,
         filters: Filters = NO_FILTERS,
     ) -> list[Hit]:
-        """By words alone, and marked so in a draft, while the vectors are away."""
+        """Search; by words alone, with a notice in the draft, while vectors are unavailable."""
         limit, query = limit or self._limits.sources, resolution.searched or resolution.query
         before = resolution.before
         try:
@@ -408,7 +412,7 @@ class Assistant:
         resolution: Resolution,
         draft: Draft,
     ) -> QuestionSources:
-        """The sources that a question names, such as [3]; retrieval for any other question."""
+        """Return the sources that a question names, such as [3]; for any other question, search."""
         readable = session.readable()
         sources = session.sources(resolution.source_numbers) if resolution.source_numbers else []
         if sources:
@@ -433,9 +437,9 @@ class Assistant:
     def _write(
         self, session: SessionHandle, turn: OpenTurn, evidence: QuestionSources, draft: Draft
     ) -> Generator[Event, None, tuple[Source, ...]]:
-        """Call the writer, with less as long as the server finds the context too long.
+        """Call the writer; retry with less context as long as the server finds it too long.
 
-        Each time there is a pair less; once the server has said what fits, as much as fits.
+        Each retry drops one pair of turns, or as many as the limit that the server named demands.
         """
         most_pairs, tokens_tried, refused = None, 0, None
         offered, state, wishes = self._answering.worth_showing(evidence), draft.state, draft.wishes
@@ -483,7 +487,7 @@ class Assistant:
     def _of(
         self, session: SourceRegister, answer: Answer, sources: Sequence[Source]
     ) -> tuple[Source, ...]:
-        """The sources an answer cites, by number."""
+        """Return the sources that an answer cites, by number."""
         by_number = {source.number: source for source in sources}
         cited = sorted({citation.number for citation in answer.citations})
         missing = [number for number in cited if number not in by_number]
@@ -495,7 +499,7 @@ class Assistant:
 def _about_unknown(
     numbers: Container[int], taken: int, resolution: Resolution, draft: Draft
 ) -> Iterator[Event]:
-    """Say so when the question names numbers that the session had not given before it."""
+    """Tell the user if the question names numbers that the session has not given."""
     unknown = [str(n) for n in resolution.source_numbers if n not in numbers]
     if unknown and not draft.wishes.wants_json:
         those = f"they run from 1 to {taken}" if taken else "it has none yet"
@@ -506,14 +510,14 @@ def _about_unknown(
 
 
 def _keep(session: SessionTranscript, draft: Draft, reason: str) -> None:
-    """Store what there is of a broken answer, unless its session was deleted meanwhile."""
+    """Store the text of an answer that failed midway, unless its session was deleted meanwhile."""
     if not draft.has_ended:
         with suppress(NotFound), waiting_for_database():
             session.finish(draft.broken(reason))
 
 
 def pairs_of(messages: Sequence[Message]) -> list[tuple[Message, Message]]:
-    """Questions and the answers to them that came to a good end, oldest first."""
+    """Return questions with their complete answers, oldest first."""
     return [
         (question, answer)
         for question, answer in pairwise(messages)

@@ -1,4 +1,4 @@
-"""Answers put together by rules: the card of passages, what stands beside it, its Markdown."""
+"""Answers put together by rules: the card of passages, the notices beside it, its Markdown."""
 
 import json
 import re
@@ -58,7 +58,7 @@ MODEL_ANSWER = "The model said:"
 
 
 def quoted(draft: Draft, card: Card, shown: Sequence[Source]) -> Answer:
-    """A card: what it says stands in its sources word for word, so nothing is left to check."""
+    """Return a card's answer; its text is word for word that of its sources: nothing to check."""
     text = draft.preface + draft.text
     citations = tuple(
         replace(citation, verdict=Verdict.OPEN) if citation.number in card.denied else citation
@@ -71,7 +71,7 @@ def quoted(draft: Draft, card: Card, shown: Sequence[Source]) -> Answer:
 
 
 def set_aside(answer: Answer, text: str, card: Card, reason: str) -> Answer:
-    """A card with what a model said below it, as a quotation."""
+    """Return a card with the model's answer quoted below it."""
     whole = text.rstrip() + quotation(answer.text, reason)
     of_card = all_cited(text, Verdict.SUPPORTED)
     below = all_cited(whole, Verdict.OPEN)[len(of_card) :]
@@ -93,13 +93,13 @@ def set_aside(answer: Answer, text: str, card: Card, reason: str) -> Answer:
 
 
 def quotation(text: str, reason: str) -> str:
-    """What a model said, to stand below the passages."""
+    """Return a model's answer as a quotation, to stand below the passages."""
     lines = (f"> {line}".rstrip() for line in text.splitlines())
     return "\n\n".join(["", f"**{MODEL_ANSWER}** {reason}", "\n".join(lines)])
 
 
 def all_cited(text: str, verdict: Verdict) -> tuple[Citation, ...]:
-    """Every number of a text that was made by rules, with the one verdict on it."""
+    """Return a citation for every number of a rule-made text, all with the same verdict."""
     return tuple(
         Citation(number, marker.start, marker.end, verdict)
         for marker in find_markers(text)
@@ -110,7 +110,7 @@ def all_cited(text: str, verdict: Verdict) -> tuple[Citation, ...]:
 def notices_beside(
     draft: Draft, text: str, sources: Sequence[Source], embedder: Embedder | None
 ) -> tuple[Notice, ...]:
-    """What people are told beside a model's answer: also where sources disagree, or it is off."""
+    """Return the notices beside a model's answer, for instance that sources disagree."""
     query = draft.resolution.query if draft.resolution else ""
     lead = NOTHING
     if embedder is not None:
@@ -130,7 +130,7 @@ def _of_sibling(draft: Draft, text: str, sources: Sequence[Source]) -> list[Noti
 
 
 def other_product(question: str, answer: str, sources: Sequence[Source]) -> str:
-    """What to say of an answer that names only a sibling of the product that was asked about."""
+    """Return the notice for an answer that names only a sibling of the product in the question."""
     named = (word for word in question.split()[1:] if word.strip(".,?!") != "I")
     if not any(any(map(str.isupper, word)) for word in named) and not re.search(r"\d", question):
         return ""  # it names nothing, and no source is read for it
@@ -159,12 +159,12 @@ _NO_ID = re.compile(r"(call[_-]?)?\d{0,5}")  # counted anew in each reply: other
 
 
 def is_for_a_program(draft: Draft) -> bool:
-    """Whether the writer's text is no text for people."""
+    """Whether the writer's text is meant for a program (JSON, a tool call) and not for people."""
     return bool(draft.calls) or draft.wishes.wants_json
 
 
 def unchecked(draft: Draft, allowed: Callable[[int], bool]) -> Answer:
-    """The answer as it is given, and what it says to people; nothing is added to it."""
+    """Return the answer with its notices; its text is not changed."""
     rounds, text, json_text = draft.wishes.rounds, draft.preface + draft.text, ""
     if draft.calls:
         calls = tuple(_gated(call, allowed) for call in _identified(draft.calls, rounds))
@@ -196,7 +196,7 @@ def _gated(call: ToolCall, allowed: Callable[[int], bool]) -> ToolCall:
 
 
 def _identified(calls: Sequence[ToolCall], rounds: Sequence[ChatMessage]) -> Iterator[ToolCall]:
-    """Each with an id that no other call of the turn has, as every server takes it."""
+    """Give each call an id that is unique in the turn, as every server accepts it."""
     taken = {call.id for message in rounds for call in message.tool_calls}
     for call in calls:
         usable = call if not _NO_ID.fullmatch(call.id) and call.id not in taken else None
@@ -208,9 +208,10 @@ def _identified(calls: Sequence[ToolCall], rounds: Sequence[ChatMessage]) -> Ite
 def room_beside(
     budget: TokenBudget, wishes: AnswerOptions, reserved: int, count: TokenCounter
 ) -> TokenBudget:
-    """The budget where a program brings its own tools, forms or results: ours are not offered.
+    """Return the token budget beside a program's own tools, forms or results; ours are not offered
+    then.
 
-    Raises TooLarge where they leave no room for a question.
+    Raises TooLarge if they leave no room for a question.
     """
     taken = count(json.dumps(dict(wishes.passed_on), ensure_ascii=False))
     taken += sum(sent_tokens(message, count) for message in wishes.rounds)
@@ -232,7 +233,7 @@ _RULE = re.compile(r"[\s|:-]*")  # below a table's header, or nothing
 
 
 def markdown_of(card: Card) -> Iterator[str]:
-    """The card's paragraphs one by one, with what stands between them."""
+    """Yield the card as Markdown, paragraph by paragraph with the blank lines between."""
     separator = ""
     for paragraph in _paragraphs(card):
         yield separator + paragraph
@@ -256,7 +257,7 @@ def _paragraphs(card: Card) -> Iterator[str]:
 
 
 def cited(text: str, number: int) -> str:
-    """The text with its marker, before the full stop."""
+    """Return the text with its marker before the full stop."""
     end = _ENDS_IN_STOP.search(text)
     if end is None:
         return f"{text} [{number}]"
@@ -264,7 +265,7 @@ def cited(text: str, number: int) -> str:
 
 
 def _quoted(passage: QuotedPassage) -> str:
-    """The passage as a quotation; what is marked carries its number."""
+    """Return the passage as a Markdown quotation; marked statements carry its number."""
     text, number = passage.text, passage.number
     for start, end in sorted(passage.marked, reverse=True):
         text = text[:start] + _marked(text[start:end], number) + text[end:]
@@ -272,7 +273,7 @@ def _quoted(passage: QuotedPassage) -> str:
 
 
 def _as_markdown(line: str) -> str:
-    """Of a passage, before the gate that all answers pass."""
+    """Return the passage as Markdown, before the gate that all answers pass."""
     return _NUMBERED.sub(r"\1", line)
 
 
@@ -292,7 +293,7 @@ def _short(passage: QuotedPassage) -> str:
 
 
 def gist(passage: QuotedPassage) -> str:
-    """A passage in one line: rows, entries and code without their signs."""
+    """Return a passage in one line, without the signs of rows, list entries and code."""
     lines = (line.strip() for line in passage.text.splitlines())
     return " ".join(_line_as_prose(line) for line in lines if not _RULE.fullmatch(line)).strip("; ")
 
@@ -328,9 +329,9 @@ def card_of(
     mentions: Mentions = lambda _: None,
     confidence: Confidence = SURE_OF_IT,
 ) -> Card:
-    """The card; without passages where nothing was found.
+    """Return the card; without passages if nothing was found.
 
-    A code that no document holds is said first, whatever else was found.
+    If the question names a code that no document holds, the card says so first.
     """
     sources = request.sources[:MOST_SHOWN]
     if not sources:
@@ -364,7 +365,7 @@ def card_of(
 
 
 def _without_names(question: str, lexicon: Sequence[str]) -> str:
-    """What tells a language: `pro` of "aero 5 pro" is no German."""
+    """Remove product names before the language is detected: `pro` of "aero 5 pro" is not German."""
     for name in reversed(typed_names(tuple(lexicon)).find(question)):
         question = question[: name.start] + question[name.end :]
     return question
@@ -373,7 +374,7 @@ def _without_names(question: str, lexicon: Sequence[str]) -> str:
 def _once(
     passages: Sequence[QuotedPassage], sources: Sequence[Source], lead: Lead
 ) -> Iterator[QuotedPassage]:
-    """Without the table that a cell was looked up in: its other columns say nothing more of it."""
+    """Drop the table passage from which a cell was already looked up."""
     claim = lead.evidence[0].source if len(lead.evidence) == 1 else None
     rows = _rows(claim.passage)[1:] if claim and is_looked_up(claim) else []
     for passage, source in zip(passages, sources, strict=True):
@@ -385,13 +386,13 @@ def _once(
 
 
 def _rows(table: str) -> list[set[str]]:
-    """What stands in each row, that of names first."""
+    """Return the cells of each row, the naming cell first."""
     rows = (set(filter(None, cells_of(line))) for line in table.split("\n") if line)
     return [row for row in rows if set("".join(row)) - set(":-")]
 
 
 def _offer_documents(spoken: Language, sources: Sequence[Source], confidence: Confidence) -> str:
-    """Two or three documents, where it is not sure that one of them answers."""
+    """Offer two or three documents to choose from, if it is unsure that one answers."""
     titles = {
         source.document_id: source.document_title or source.document_name for source in sources
     }
@@ -423,7 +424,7 @@ def _passage_of(source: Source, text: str, marked: MarkedSpans = ()) -> QuotedPa
 
 
 class CardWriter:
-    """Quotes; it states nothing of its own."""
+    """Writes answers from quotations alone, without a model."""
 
     name = "extractive"
 
@@ -437,8 +438,9 @@ class CardWriter:
         mentions: Callable[[str, Readable], Mention | None] = lambda name, readable: None,
         confidence: Callable[[str, Readable], Confidence] = lambda text, readable: Confidence(),
     ) -> None:
-        """`lexicon` gives the product names of documents, as they are at each question,
-        `confidence` says whether they answer it at all."""
+        """`lexicon` returns the current product names, `confidence` whether the documents answer a
+        question.
+        """
         self._statements = StatementVectors(embed)
         self._lexicon = lexicon
         self._mentions = mentions
@@ -463,7 +465,7 @@ class CardWriter:
             yield ModelDelta(card=card)
 
     def _confidence_of(self, question: str, readable: Readable) -> Confidence:
-        """Nothing is said of it where a model or an index is away."""
+        """Return the confidence, or none if a model or an index is unavailable."""
         with suppress(ModelError, IndexAway):
             return self._confidence(question, readable)
         return Confidence()

@@ -1,7 +1,8 @@
-"""What the model sees of a session, and when its past is summarised."""
+"""Which messages a model is sent for a session, and when older turns are summarised."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -65,7 +66,7 @@ LEAST_SOURCES = 3  # that a model is shown, whatever their relevance
 
 @dataclass(frozen=True, slots=True)
 class PreparedContext:
-    """The context of one call of the writer, with what it was made of."""
+    """The context of one call of the writer, and the parts that it was made from."""
 
     messages: tuple[ChatMessage, ...]
     max_tokens: int
@@ -77,18 +78,18 @@ class PreparedContext:
 
     @property
     def sent_tokens(self) -> int:
-        """Messages and tools, by our count."""
+        """The tokens of messages and tools, by our own count."""
         return int(self.stats.get("tokens", 0)) + int(self.stats.get("tools", 0))
 
     @property
     def tokens(self) -> int:
-        """All that this call needs of a window."""
+        """The tokens that this call needs of a window, including the reserve for the answer."""
         return self.sent_tokens + self.max_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class ContextSources:
-    """What the writer is shown of what was found."""
+    """The sources that are shown to the writer."""
 
     sources: Sequence[Source] = ()
     whole: int | None = None  # so many with what stands around them, the others without
@@ -107,11 +108,11 @@ class QuestionSources:
 
     @property
     def is_sure(self) -> bool:
-        """Whether something was found that answers, as it seems."""
+        """Whether a source was found that probably answers the question."""
         return max(self.relevance.values(), default=0.0) >= SURE
 
     def to_the_point(self) -> ContextSources:
-        """The first of them, and those that are not far less likely to answer than the best."""
+        """The first sources, as far as they are not much less likely to answer than the best."""
         sources = tuple(
             source
             for place, source in enumerate(self.sources)
@@ -121,19 +122,19 @@ class QuestionSources:
         return replace(self.all(), sources=sources, whole=max(likely, default=1))
 
     def all(self) -> ContextSources:
-        """All of them, with what stands around them."""
+        """All sources, each with its neighbourhood."""
         resolved = self.resolution.query if self.resolution.is_followup else ""
         return ContextSources(self.sources, resolved=resolved, is_sure=self.is_sure)
 
     def _is_near(self, source: Source, times: float) -> bool:
-        """Whether the odds of the best to answer are at most so many times those of this one."""
+        """Whether the odds of the best source are at most a fixed multiple of this one's."""
         best = max(self.relevance.values(), default=0.0)
         chance = self.relevance.get(source.number, best)
         return chance * (1 - best) * times >= best * (1 - chance)
 
 
 def stats_of(context: Context, summaries: Sequence[Summary], budget: TokenBudget) -> dict[str, Any]:
-    """What people and programs are told about a context."""
+    """Return the statistics of a context for people and programs."""
     reports = [summary.report for summary in summaries]
     return {
         "messages": len(context.messages),
@@ -185,7 +186,7 @@ EMBEDDED_EVERY = 5  # turns, whatever is summarised
 
 @dataclass(frozen=True, slots=True)
 class MemoryRules:
-    """Bounds that hold for every session."""
+    """Limits that apply to every session."""
 
     input_share: float = 0.6
     reserved_tokens: int = 150
@@ -227,7 +228,7 @@ class ContextBuilder:
         self._later = later
 
     def give_way(self, session: OwnedSession) -> None:
-        """Its owner asks: what a model writes of it now is broken off, where there is one slot."""
+        """Stop a summary that a model is writing for this owner, if the server has one slot."""
         if self._rules.one_at_a_time:
             self._remembered.cancel(session)
 
@@ -243,10 +244,10 @@ class ContextBuilder:
         most_pairs: int | None = None,
         wishes: AnswerOptions = NO_OPTIONS,
     ) -> PreparedContext:
-        """The context of one question; with `most_pairs` where the server refused a longer one.
+        """Build the context of one question; `most_pairs` limits the turns after a refusal.
 
-        `state` is what `before_turn` read, or the earlier try. Where no model reads it, it is only
-        measured, without sources.
+        `state` is the result of `before_turn` or of the earlier try. Without a model the context is
+        only measured, without sources.
         """
         read = state = state or self._state(session, turn)
         before, is_again = turn.question.index, most_pairs is not None
@@ -296,9 +297,10 @@ class ContextBuilder:
         )
 
     def _window_of(self, state: State, is_again: bool) -> int:
-        """That of the first try; smaller only once the server said what fits.
+        """Return the window of the first try; a smaller one only once the server named its limit.
 
-        What refusals let guess is for the next question: here a pair less is tried each time.
+        Limits that are inferred from refusals apply to the next question; a retry drops a pair
+        instead.
         """
         session_window = self._rules.windows.get(state.session.model or "")
         published = (
@@ -313,30 +315,39 @@ class ContextBuilder:
     def before_turn(
         self, session: SessionHandle, turn: OpenTurn
     ) -> tuple[State | None, tuple[Compacted, ...]]:
-        """An extractive summary at once, if the background is late and history does not fit.
+        """Read the session; write an extractive summary at once if history does not fit any more.
 
-        With the session as it was read, unless that summary changed it.
+        Returns the state afterwards, and the event of that summary if one was written.
         """
         state = self._state(session, turn)
-        if not (state.summarises and state.recent):
-            return state, ()
-        room = self._history_room(state)
-        if self._history_tokens(state) <= room.budget:
-            return state, ()
         try:
-            with limited(part_of_it(SUMMARY_SECONDS)):
-                summary = self._compacted(session, room, at_once=True, force=False)
+            summary = self._summary_at_once(session, state)
         except OverBudget:  # a very long past: what fits is sent, the background reads all of it
             self._later(session)
             return state, ()
         if summary is None:
-            return None, ()
+            return None if self._is_too_long(state) else state, ()
         return None, (Compacted(summary.start, summary.end, summary.report),)
+
+    def _is_too_long(self, state: State) -> bool:
+        if not (state.summarises and state.recent):
+            return False
+        return self._history_tokens(state) > self._history_room(state).budget
+
+    def _summary_at_once(
+        self, session: SessionMemory, state: State, *, stores: bool = True
+    ) -> Summary | None:
+        """An extractive one where history does not fit. Raises OverBudget."""
+        if not self._is_too_long(state):
+            return None
+        room = self._history_room(state)
+        with limited(part_of_it(SUMMARY_SECONDS)):
+            return self._compacted(session, room, at_once=True, force=False, stores=stores)
 
     def after_turn(
         self, session: SessionHandle, turn: OpenTurn, answer: Message, state: State | None = None
     ) -> None:
-        """Queue a compaction if history passes the high-water mark, and embedding for recall.
+        """Queue a compaction if history passes the high-water mark, and embed messages for recall.
 
         `state` is that before the answer. Where no model reads what is sent, the mark is looked at
         when it is queued anyway; what does not fit is summarised before the next turn.
@@ -351,7 +362,7 @@ class ContextBuilder:
             self._later(session)
 
     def _is_due(self, state: State) -> bool:
-        """Whether history passes the high-water mark, or its summary is to be written anew."""
+        """Whether history passes the high-water mark, or the summary must be written anew."""
         if not state.summarises:
             return False
         tokens = sum(summary.tokens for summary in state.summaries)
@@ -367,9 +378,9 @@ class ContextBuilder:
     def compact(
         self, session: SessionMemory, *, force: bool = True, keep_turns: int | None = None
     ) -> Summary | None:
-        """Summarise now; without `force` only what passes the high-water mark.
+        """Summarise older turns now; without `force` only those that pass the high-water mark.
 
-        All but `keep_turns`, or but as many as the session's own configuration says.
+        `keep_turns` turns stay word for word; by default as many as the session's settings say.
         """
         state = self._state(session)
         self._remembered.remember(session, embeds=self._rules.is_read)
@@ -379,9 +390,15 @@ class ContextBuilder:
         return self._compacted(session, room, at_once=False, force=force)
 
     def _compacted(
-        self, session: SessionMemory, room: HistoryRoom, *, at_once: bool, force: bool
+        self,
+        session: SessionMemory,
+        room: HistoryRoom,
+        *,
+        at_once: bool,
+        force: bool,
+        stores: bool = True,
     ) -> Summary | None:
-        """Cover turns down to the low water, or all but those that are kept."""
+        """Summarise turns down to the low-water mark, or all but the turns to keep."""
 
         rules = self._rules
 
@@ -404,26 +421,34 @@ class ContextBuilder:
             return (end, Room(left, room.budget, lines)) if is_new else None
 
         try:
-            summary = self._remembered.compact(session, plan, at_once=at_once)
+            summary = self._remembered.compact(session, plan, at_once=at_once, stores=stores)
         except SummaryCancelled:
             log.info("A summary gave way to a question; it is begun again after the answer.")
             return None
-        if summary is not None:
+        if summary is not None and stores:
             self._made(summary.report)
             _log(summary)
         return summary
 
     def summarize(self, session: SessionMemory, start: int, end: int) -> Summary:
-        """A summary of messages `[start, end)`; it is no part of the context."""
+        """Return a summary of messages `[start, end)`; it does not become part of the context."""
         return self._remembered.summarize(session, start, end)
 
     def correct(self, session: SessionMemory, line: str, text: str) -> Summary | None:
-        """A line of the summary in a person's words, or gone; None if there is no such line."""
+        """Replace or delete a line of the summary; return None if there is no such line."""
         return self._remembered.correct(session, line, text)
 
     def context(self, session: SessionMemory) -> tuple[tuple[ChatMessage, ...], dict[str, Any]]:
-        """The messages that would be sent now, before the next question, and their statistics."""
+        """Return the messages that would be sent now, before the next question, with statistics.
+
+        With the summary that the next question would make; it is not stored, because this reads.
+        """
         state = self._state(session)
+        with suppress(OverBudget):
+            if summary := self._summary_at_once(session, state, stores=False):
+                messages = session.bare_messages(summary.end, state.session.message_count)
+                recent = tuple(pairs_of(messages))
+                state = replace(state, summaries=(summary,), recent=recent)
         budget = self._budget(state.session)
         context = self._assembled(state, budget, "", state.session.message_count)
         stats = stats_of(context, state.summaries, budget)
@@ -432,9 +457,9 @@ class ContextBuilder:
     def preview(
         self, session: SessionHandle, question: str, resolved: str
     ) -> tuple[ChatMessage, ...]:
-        """What would be sent for a question beside the sources found for it; nothing is stored.
+        """Return what would be sent for a question with its sources; nothing is stored.
 
-        The room that sources may take is left free, so that what is recalled fits beside them.
+        The share of the sources is left free, so that recalled paragraphs fit beside them.
         """
         state = self._state(session)
         budget = self._budget(state.session)
@@ -447,7 +472,7 @@ class ContextBuilder:
     # ── Parts ────────────────────────────────────────────────────────────────────────────────
 
     def _state(self, session: SessionMemory, turn: OpenTurn | None = None) -> State:
-        """Before the first turn of a conversation there is nothing to read."""
+        """Return the session's state; nothing is read before the first turn."""
         overview = session.overview()
         read, config = overview.session, overview.session.config
         summarises = config.enabled and config.compression_strategy == "smart"
@@ -471,7 +496,7 @@ class ContextBuilder:
         )
 
     def _system(self, state: State, budget: TokenBudget) -> str:
-        """Our rules, and what a client's own system messages add to them."""
+        """Return our rules, followed by the client's own system messages."""
         rules = SYSTEM_PROMPT
         if self._count(rules) > RULES_SHARE * budget.input_tokens:
             rules = BRIEF_PROMPT
@@ -484,7 +509,7 @@ class ContextBuilder:
         return f"{rules}\n\nThe application that asks adds:\n{neutralise(added)}"
 
     def budget(self, session: OwnedSession) -> TokenBudget:
-        """How the window is shared in one call."""
+        """Return how the window is shared out in one call."""
         return self._budget(session.read())
 
     def _budget(self, session: Session, window: int | None = None) -> TokenBudget:
@@ -508,7 +533,7 @@ class ContextBuilder:
         return replace(budget, reserved=reserved + tools, tools=tools)
 
     def _room_for_sources(self, state: State, budget: TokenBudget, prompt: str) -> int:
-        """Their share, or what the history leaves; less what is reserved for recall."""
+        """Return the tokens for sources: their share or what history leaves, less recall's."""
         fixed = (
             ChatMessage(Role.SYSTEM, self._system(state, budget)),
             ChatMessage(Role.USER, prompt),
@@ -520,7 +545,7 @@ class ContextBuilder:
         return max(int(left * SOURCE_SHARE), left - history) - recalled
 
     def _leaves_out(self, state: State) -> bool:
-        """Whether something was said that is not in the context word for word."""
+        """Whether a message is not in the context word for word."""
         return (
             bool(state.session.config.share)
             or 2 * len(state.recent) + 2 < state.session.message_count
@@ -552,7 +577,7 @@ class ContextBuilder:
         requested: Sequence[Message] = (),
         most_pairs: int | None = None,
     ) -> Context:
-        """The context of a question, of what was said before a message."""
+        """Assemble the context of a question from the messages before it."""
         config = state.session.config
         parts = ContextParts(
             system=self._system(state, budget),
@@ -573,9 +598,9 @@ class ContextBuilder:
         return assemble(parts, most, budget_tokens=tokens, count=self._count)
 
     def _room_for_results(self, budget: TokenBudget, context: Context) -> int:
-        """What stays free for results of tools, which take the place of the oldest pairs as well.
+        """Return the tokens kept free for tool results, which may replace the oldest pairs too.
 
-        At most so much that nine tenths are used: most questions need no tool.
+        At most a tenth of the window is kept free: most questions need no tool.
         """
         older = context.messages[-1 - 2 * context.pairs : -1 - 2 * min(1, context.pairs)]
         replaced = sum(message_tokens(message, self._count) for message in older)
@@ -636,7 +661,7 @@ def _log(summary: Summary) -> None:
 
 
 def _with_past(state: State, past: Sequence[ImportedMessage]) -> State:
-    """With nothing but what the asker sends of what was said."""
+    """Return the state with only the earlier messages that the request sent along."""
     messages = as_messages(past)
     session = replace(state.session, message_count=len(messages) + 2)
     return replace(
@@ -649,9 +674,9 @@ def _with_past(state: State, past: Sequence[ImportedMessage]) -> State:
 
 
 def _requested(session: SessionMemory, state: State, *, is_again: bool) -> Sequence[Message]:
-    """Messages that a model asked to see: a slice, and what its last search found.
+    """Return messages that a model asked for: a slice, and the hits of its last history search.
 
-    For one context, and its shorter tries.
+    They are shown in one context, and in the shorter retries of it.
     """
     wanted = state.preferences
     messages = list(session.bare_messages(*wanted.slice)) if wanted.slice else []

@@ -42,7 +42,7 @@ _QUOTES = re.compile(r'[“„](?P<typeset>[^”“"]*)[”“"]|(?<!\d)"(?P<pla
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """What is said first, as Markdown with its numbers."""
+    """The sentence that an answer begins with, as Markdown with its numbers."""
 
     text: str = ""
     evidence: tuple[SourceEvidence, ...] = ()  # what it quotes, what holds first
@@ -57,7 +57,7 @@ def decide(
     sources: Sequence[Source],
     language: Language = ENGLISH,
 ) -> Lead:
-    """The lead in a language; nothing where no evidence is near enough to be said."""
+    """Return the lead in a language; `NOTHING` if no evidence is near enough."""
     cases = _sure(evidence)
     if not cases:
         return NOTHING
@@ -81,7 +81,7 @@ def decide(
 
 
 def _sure(evidence: Sequence[SourceEvidence]) -> list[SourceEvidence]:
-    """The nearest, where it may be said: near enough by itself, or by far the nearest.
+    """Return the nearest evidence if it is near enough by itself, or by far the nearest; else [].
 
     Behind it another case of its text, which may be meant as well; none where there are more, or
     they are rows: the question may ask for all of them.
@@ -103,12 +103,12 @@ def _sure(evidence: Sequence[SourceEvidence]) -> list[SourceEvidence]:
 
 
 def _is_among(evidence: SourceEvidence, others: Sequence[SourceEvidence]) -> bool:
-    """Whether one of the others gives its value."""
+    """Whether one of the others gives the same value."""
     return any(_agree(other, evidence) for other in others)
 
 
 def _repeats(one: SourceEvidence, other: SourceEvidence) -> bool:
-    """Whether another document gives the same, nearly as near."""
+    """Whether another document gives the same value and is nearly as near."""
     is_near = one.likeness - other.likeness < BESIDE
     return is_near and one.source.document_id != other.source.document_id and _agree(one, other)
 
@@ -127,7 +127,7 @@ def _is_alike(one: SourceEvidence, other: SourceEvidence) -> bool:
 
 
 def denies(one: SourceEvidence, other: SourceEvidence) -> bool:
-    """Whether two documents give other values for the same."""
+    """Whether two documents give different values for the same subject and attribute."""
     few, many = sorted((one.attribute, other.attribute), key=len)
     if one.subject != other.subject or not few <= many or not few - UNIT_WORDS:
         return False
@@ -151,7 +151,7 @@ def _amounts(evidence: SourceEvidence) -> list[Figure]:
 
 
 def _amounts_in_force(text: str, figures: Sequence[Figure]) -> list[Figure]:
-    """The amounts that a text says hold: 36 of "36 months instead of 24", "24 corrected to 36"."""
+    """Return the amounts that hold: 36 of "36 months instead of 24", "24 corrected to 36"."""
     amounts = [figure for figure in figures if figure.kind == "amount"]
     cue = _SUPERSEDES.search(text)
     if cue is None:
@@ -161,7 +161,7 @@ def _amounts_in_force(text: str, figures: Sequence[Figure]) -> list[Figure]:
 
 
 def _of_each_document(denials: Sequence[SourceEvidence]) -> list[SourceEvidence]:
-    """The nearest of each document; another one only where it says something else again."""
+    """Keep the nearest evidence of each document, and others of it that give another value."""
     results: list[SourceEvidence] = []
     for denial in denials:
         same = [e for e in results if not denies(e, denial)]
@@ -171,7 +171,7 @@ def _of_each_document(denials: Sequence[SourceEvidence]) -> list[SourceEvidence]
 
 
 def _superseding(source: Source) -> list[str]:
-    """The sentences of a source that say what holds instead of another."""
+    """Return the sentences of a source that say that one value replaces another."""
     text = source.passage
     return [
         text[start:end]
@@ -183,7 +183,7 @@ def _superseding(source: Source) -> list[str]:
 def _by_precedence(
     evidences: Sequence[SourceEvidence], rulings: Sequence[str]
 ) -> list[SourceEvidence]:
-    """What a sentence that supersedes gives first, then what is newer; else as they are found."""
+    """Order evidence: what a superseding sentence upholds, then newer sources, then as given."""
     upheld = [
         figure
         for sentence in rulings
@@ -199,7 +199,7 @@ def _by_precedence(
 
 @dataclass(frozen=True, slots=True)
 class _Correction:
-    """A sentence that says to what an amount was corrected."""
+    """A sentence that says which amount was corrected to which."""
 
     words: frozenset[str]
     holding: list[Figure]
@@ -210,7 +210,7 @@ class _Correction:
 
 
 def _correction(sentence: str, language: Language) -> _Correction | None:
-    """Only what is plainly one: "replaces", "instead of" and "no longer valid" also say otherwise.
+    """Return the correction that a sentence plainly states; None for other words of replacing.
 
     "Replace the filter every 6 months", "members pay 12 EUR instead of 20".
     """
@@ -224,7 +224,7 @@ def _correction(sentence: str, language: Language) -> _Correction | None:
 
 
 def _gives(evidence: SourceEvidence, figures: Sequence[Figure]) -> bool:
-    """Whether it gives one of these very values."""
+    """Whether the evidence gives one of these values."""
     amounts = [amount for amount in _amounts(evidence) if amount.unit]
     return any(agree(a, b) for a in amounts for b in figures if a.dimension == b.dimension)
 
@@ -232,7 +232,7 @@ def _gives(evidence: SourceEvidence, figures: Sequence[Figure]) -> bool:
 def _is_past(
     evidence: SourceEvidence, others: Sequence[SourceEvidence], corrections: Sequence[_Correction]
 ) -> bool:
-    """Whether a correction says so, or gives another value that its subject has, too."""
+    """Whether a correction replaces the value of this evidence."""
     about = [one for one in corrections if one.speaks_of(evidence)]
     if any(_gives(evidence, one.holding) for one in about):
         return False
@@ -243,7 +243,7 @@ def _is_past(
 def _in_place_of(
     evidence: SourceEvidence, others: Sequence[SourceEvidence], corrections: Sequence[_Correction]
 ) -> list[SourceEvidence]:
-    """The nearest of its subject that gives the corrected value, where it gives something else.
+    """Return the nearest evidence of the same subject that gives the corrected value, if any.
 
     A revision's "budget corrected to 250 W" may name no product; that another text has 250 W for
     this one says that it is meant.
@@ -265,7 +265,7 @@ def _newest(source: Source) -> float:
 
 
 def _quoted(*cases: SourceEvidence) -> str:
-    """`title: "words" [n]; "words" [n]`, of one document."""
+    """Return `title: "words" [n]; "words" [n]` for evidence of one document."""
     source = cases[0].source
     title = neutralise(source.document_title or source.document_name)
     return f"{title}: {'; '.join(map(_marked_quotation, cases))}"
@@ -278,7 +278,7 @@ def _inner_quotation(quotation: re.Match[str]) -> str:
 
 
 def _marked_quotation(evidence: SourceEvidence) -> str:
-    """`"words" [n]`; of a row what stands in the cell is marked."""
+    """Return `"words" [n]`; in a row the content of the cell is marked."""
     words, cell = (
         _QUOTES.sub(_inner_quotation, neutralise(" ".join(text.split())))
         for text in (evidence.quote, evidence.cell)
@@ -308,7 +308,7 @@ def weakness(
     earlier: Sequence[tuple[str, str]],
     embedder: Embedder | None = None,
 ) -> str:
-    """Why the passages shall stand first, for people; "" where the answer does.
+    """Return why the passages should stand before the answer, for people; "" if they should not.
 
     `earlier` are questions with their answers. With an embedding model, what shares few words with
     what was found has to mean something else, too.
@@ -328,7 +328,7 @@ def weakness(
 def _beside_what_was_found(
     question: str, answer: Answer, sources: Mapping[int, Source], embedder: Embedder | None
 ) -> str:
-    """Of an answer that nothing is certain of: whether it has anything of the sources."""
+    """Return a notice if an answer without a verified statement shares nothing with its sources."""
     if not sources:
         return ""
     language = language_of(answer.text)
@@ -370,7 +370,7 @@ def _beside_what_was_found(
 
 
 def _repeats_answer(question: str, answer: str, earlier: str, text: str) -> bool:
-    """Whether it was said before, and has little of what is asked otherwise now.
+    """Whether an earlier answer said the same although this question asks something else.
 
     A short answer, such as `24 months`, may be right of two things.
     """
@@ -384,8 +384,9 @@ def _repeats_answer(question: str, answer: str, earlier: str, text: str) -> bool
 
 
 def _is_off_the_point(question: str, answer: Answer, sources: Mapping[int, Source]) -> bool:
-    """Whether all that it cites was found behind the passages that a card would show open, and
-    one of these has more of the question than the whole answer."""
+    """Whether all cited sources were found behind the passages that a card would show open, and one
+    of those shares more words with the question than the whole answer does.
+    """
     first, cited = list(sources)[:OPEN], [citation.number for citation in answer.citations]
     language = language_of(answer.text)
     question_words, answer_words = (

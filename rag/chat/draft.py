@@ -1,4 +1,4 @@
-"""An answer while it is written: through the gate, piece by piece."""
+"""An answer while it is being written, passed through the gate piece by piece."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ LOOPED = "The model began to repeat itself and was stopped."
 def through_gate(
     deltas: Iterable[ModelDelta | ToolUsed], registered: "RegisteredNumbers", draft: "Draft"
 ) -> Iterator[Event]:
-    """What a writer gives, as events; a text that only repeats itself is ended."""
+    """Yield the writer's text as events; end a text that only repeats itself."""
     gate, watched = draft.gate(registered), 0
     for delta in deltas:
         if isinstance(delta, ToolUsed):
@@ -75,7 +75,7 @@ def through_gate(
 def composed(
     deltas: Iterable[ModelDelta | ToolUsed], registered: "RegisteredNumbers", draft: "Draft"
 ) -> Iterator[Event]:
-    """What code put together, as events: as it is where the gate has nothing to do.
+    """Yield text that code put together as events; unchanged if the gate has nothing to do.
 
     That is where each citation is spelled `[n]` and its number given, and no Markdown is acted on.
     """
@@ -97,7 +97,7 @@ def composed(
 
 
 class RegisteredNumbers:
-    """Whether a session has given a number; the register is asked about those not yet seen."""
+    """Tells whether a session has given a number; asks the register once for each number."""
 
     def __init__(self, session: SessionHandle, seen: Sequence[Source] = ()) -> None:
         self._session = session
@@ -114,7 +114,7 @@ class RegisteredNumbers:
 
 @dataclass(slots=True)
 class Draft:
-    """An answer while it is written."""
+    """An answer while it is being written."""
 
     answer: Message
     preface: str = ""  # said by us, before the writer's text
@@ -137,11 +137,11 @@ class Draft:
     trace: Span = field(default_factory=Span)
 
     def gate(self, registered: RegisteredNumbers) -> AnswerGate | JsonGate:
-        """What the writer's text passes."""
+        """The gate that the writer's text passes."""
         return JsonGate(registered) if self.wishes.wants_json else AnswerGate(registered)
 
     def take(self, text: str, cited: Sequence[int]) -> Iterator[Event]:
-        """Keep and announce what was let through, with all the numbers that it cites so far."""
+        """Add text that passed the gate; yield it, and each number cited for the first time."""
         if text:
             if not self.text:
                 self.trace.happened("first words")
@@ -156,7 +156,7 @@ class Draft:
         return self.writer.name if self.writer else ""
 
     def note(self, delta: ModelDelta) -> None:
-        """Keep what comes beside the text."""
+        """Keep what a delta brings beside its text: usage, card, tool calls."""
         self.usage = delta.usage or self.usage
         self.card = delta.card or self.card
         self.calls += delta.tool_calls
@@ -164,12 +164,12 @@ class Draft:
             self.notices.append(Notice(NoticeKind.CUT, CUT))
 
     def discard(self, reason: str) -> Discarded:
-        """Begin anew."""
+        """Drop the text and begin anew."""
         self.text, self.cited, self.calls = "", [], ()
         return Discarded(reason)
 
     def end_loop(self) -> bool:
-        """Whether the text only repeats itself; what it repeated is kept once."""
+        """Whether the text only repeats itself; the repetition is then cut down to one."""
         end = end_before_loop(self.text)
         if end is None:
             return False
@@ -184,7 +184,7 @@ class Draft:
         )
 
     def broken(self, reason: str) -> Message:
-        """What there is of it: interrupted if anything was written, else failed."""
+        """Return the unfinished answer: interrupted if any text was written, else failed."""
         status = MessageStatus.INTERRUPTED if self.text else MessageStatus.FAILED
         self.trace.note(status=status.value)
         return replace(
@@ -217,7 +217,7 @@ _WORD = regex.compile(
 
 
 def end_before_loop(text: str) -> int | None:
-    """Where to end a text whose last words are the same again and again; None if they are not.
+    """Return where to end a text whose last words repeat again and again; None if they do not.
 
     What is repeated stays once. Numbers of a list that goes on counting are no difference.
     """
@@ -238,7 +238,7 @@ def end_before_loop(text: str) -> int | None:
 
 
 def _begin_of_loop(words: list[str], period: int) -> int:
-    """The first of the last words that repeat with this period."""
+    """Return where the words that repeat with this period begin."""
     start = len(words) - period
     while start > 0 and words[start - 1] == words[start - 1 + period]:
         start -= 1
@@ -248,7 +248,7 @@ def _begin_of_loop(words: list[str], period: int) -> int:
 def cut_at_stop(
     deltas: Iterable[ModelDelta], wishes: AnswerOptions, *, count: TokenCounter | None = None
 ) -> Iterator[ModelDelta]:
-    """The answer up to the first of the stop texts, however the deltas cut it.
+    """Yield the answer up to the first stop text, even where deltas split it.
 
     With `count` also within the tokens that are wanted, for what no model counts.
     """
@@ -276,7 +276,7 @@ def cut_at_stop(
 
 
 def _perhaps(text: str, stops: Iterable[str]) -> int:
-    """How much of the end of a text may be the beginning of a stop text."""
+    """Return how many characters at the end of a text may begin a stop text."""
     lengths = (n for stop in stops for n in range(1, len(stop)) if text.endswith(stop[:n]))
     return max(lengths, default=0)
 
@@ -292,7 +292,7 @@ def _fitting(before: str, text: str, wishes: AnswerOptions, count: TokenCounter 
 
 
 class ModelWriter:
-    """Passes the assembled context to a model; its text is checked by whoever reads it."""
+    """Passes the assembled context to a model; the caller checks its text."""
 
     reads_context = True
 

@@ -1,4 +1,4 @@
-"""What passages say of a question, as one list: stretches that hold a figure, with what it is of.
+"""Read passages as evidence for a question: stretches with a figure, and what it is of.
 
 Nothing else decides what is said (`rag/chat/decision.py`): a sentence of a text, a row of a
 table and a cell that was looked up are read alike.
@@ -37,7 +37,7 @@ REMEMBERED = 4096  # vectors, of 1.5 KB each with the packaged model
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A stretch `[start, end)` of a passage that says something, and can stand alone."""
+    """A stretch `[start, end)` of a passage that makes a statement and can stand alone."""
 
     start: int
     end: int
@@ -49,9 +49,9 @@ class Unit:
 def marked_in(
     question: str, passages: Sequence[str], embed: EmbedTexts, names: Lexicon = NO_NAMES
 ) -> tuple[list[MarkedSpans], float]:
-    """For each passage what is marked in it; and how near its nearest statement is by meaning.
+    """Return the spans to mark in each passage, and the likeness of the nearest statement.
 
-    Nothing is marked where nothing stands out, nor what names others than the question does.
+    Nothing is marked if no statement stands out, nor a statement that names another product.
     """
     question_words, named = _words(question), _names_in(question, names)
     read = [
@@ -75,7 +75,7 @@ def marked_in(
 
 
 class StatementVectors:
-    """The vectors of statements that were compared last: other questions meet the same ones.
+    """A cache of the vectors of recent statements, since other questions meet the same ones.
 
     A text is known by its digest, so that no words of a deleted document stay. Threads may share
     it.
@@ -114,18 +114,18 @@ def _names_in(text: str, names: Lexicon) -> frozenset[str]:
 
 
 def _is_about(named: frozenset[str], unit: Unit, names: Lexicon) -> bool:
-    """`Aero 5 Pro` is another than `Aero 5`; what names none may be about any."""
+    """Whether a unit names none or one of the names: `Aero 5 Pro` is not `Aero 5`."""
     others = _names_in(unit.text, names) if named else frozenset()
     return not others or not named.isdisjoint(others)
 
 
 def _in_words(unit: Unit) -> str:
-    """A row or an entry with what it stands below."""
+    """Return the text of a unit; of a row or an entry together with its header."""
     return unit.text if unit.kind == "sentence" else f"{unit.above}: {unit.text}"
 
 
 def _likeness_by_meaning(question: str, texts: Sequence[str], embed: EmbedTexts) -> list[float]:
-    """How near each is by meaning; nothing where the model is away."""
+    """Return each text's cosine to the question; [] if the model is unavailable."""
     if not texts:
         return []
     try:
@@ -159,7 +159,7 @@ _ASKS = re.compile(r"[?？][\"'”’»)\]]*\s*$")
 
 
 def units_of(passage: str) -> Iterator[Unit]:
-    """The statements of a passage, in reading order."""
+    """Yield the statements of a passage in reading order."""
     above = ""
     for entry in _with_whole_entries(read_sentences(passage)):
         text = passage[entry.start : entry.end]
@@ -182,7 +182,7 @@ def _with_whole_entries(sentences: Sequence[Sentence]) -> list[Sentence]:
 
 
 def with_tables_joined(passage: str) -> str:
-    """Without the header that a long table has again in each part, so that parts meet as one."""
+    """Remove the repeated headers of a long table, so that its parts become one."""
     joined = _REPEATED.sub(r"\1\2", passage)
     return joined if joined == passage else with_tables_joined(joined)
 
@@ -204,7 +204,7 @@ _NUMBERING = re.compile(r"^\(?(?:\d{1,3}\.)*\d{1,3}[.)]?\s+(?=\D)")
 
 @dataclass(frozen=True, slots=True)
 class SourceEvidence:
-    """A stretch of a source that holds figures: what it says, of what, and how near it comes."""
+    """A stretch of a source with figures: what it says, of what, and its likeness."""
 
     values: tuple[Figure, ...]
     subject: str  # the name that the question asks about, in small letters; "" where it names none
@@ -218,7 +218,7 @@ class SourceEvidence:
 
 @dataclass(frozen=True, slots=True)
 class QuestionTerms:
-    """A question as evidence is compared with it."""
+    """A question in the form that evidence is compared with."""
 
     text: str
     names: tuple[str, ...]
@@ -230,7 +230,7 @@ class QuestionTerms:
 
 
 class EvidenceReader:
-    """Reads sources for one question."""
+    """Reads the evidence for one question from its sources."""
 
     def __init__(
         self,
@@ -240,7 +240,7 @@ class EvidenceReader:
         *,
         earlier: str = "",
     ) -> None:
-        """A follow-up stands behind the `earlier` question, and asks for what its own words do."""
+        """`earlier` is the question that this one goes on from, and which stands before it."""
         self._lexicon = typed_names(tuple(lexicon))
         self._language = language or language_of(question)
         names = tuple(dict.fromkeys(self.names(question)))
@@ -253,11 +253,11 @@ class EvidenceReader:
         self._ends = {token.lowered for token in tokens(self._last) if is_end(token.lowered)}
 
     def names(self, text: str) -> list[str]:
-        """The product names of a text, in whatever case they are written."""
+        """Return the product names in a text, in any case, in small letters."""
         return [name.text.casefold() for name in self._lexicon.find(text)]
 
     def read(self, sources: Sequence[Source], embed: EmbedTexts) -> list[SourceEvidence]:
-        """The evidence, nearest first; none where several things are asked about at once."""
+        """Return the evidence, nearest first; none if the question names several products."""
         if len(self.question.names) > 1 or not self.question.text.strip():
             return []
         read = [
@@ -275,7 +275,7 @@ class EvidenceReader:
         return sorted(made, key=lambda evidence: -evidence.likeness)
 
     def claimed(self, claim: ComputedFigure) -> SourceEvidence | None:
-        """What was computed, as evidence; None where it is no figure."""
+        """Return a computed value as evidence; None if it is not a figure."""
         values = tuple(read_figures(claim.value))
         about = frozenset(self._content(claim.about)) & frozenset(self.question.words)
         if not values or len(self.question.names) > 1:
@@ -285,7 +285,7 @@ class EvidenceReader:
         )
 
     def _worth_comparing(self, units: list["_RankedUnit"]) -> list["_RankedUnit"]:
-        """Of the cells of tables those with most words of the question: each one costs time."""
+        """Keep the cells that share most words with the question: comparing each one costs time."""
         rows = [ranked for ranked in units if ranked[2].kind == "row"]
         if len(rows) <= MOST_CELLS:
             return units
@@ -323,7 +323,7 @@ class EvidenceReader:
         )
 
     def _units(self, source: Source) -> Iterator["_QuotedUnit"]:
-        """What of a source is about what is asked, and holds a figure."""
+        """Yield the units of a source that hold a figure of what is asked for."""
         text = with_tables_joined(as_it_stands(source.passage))
         headed = self.names(_headings(source))
         tables: dict[str, list[Unit]] = defaultdict(list)
@@ -343,14 +343,15 @@ class EvidenceReader:
                     yield cell
 
     def _holds(self, names: Sequence[str]) -> bool:
-        """Whether the name that is asked about is one of these, or stands in brackets in one."""
+        """Whether the name asked about is one of these names, or stands in brackets in one."""
         subject = self.question.subject
         return any(subject == name or f"({subject})" in name for name in names)
 
     def _figures_of_it(self, text: str, headed: Sequence[str]) -> tuple[Figure, ...]:
-        """The figures of a sentence that are of what is asked about.
+        """Return the figures of a sentence that belong to the product asked about.
 
-        `Aero 5` is not `Aero 5 Mini`; one without a unit only where what it counts is asked for.
+        `Aero 5` is not `Aero 5 Mini`; a figure without a unit counts only if the question asks for
+        what it counts.
         """
         counted = ""
         results = []
@@ -362,9 +363,10 @@ class EvidenceReader:
         return tuple(results)
 
     def _of_names(self, text: str) -> Iterator[tuple[Figure, list[str]]]:
-        """Each figure with the names that it is given for: those before it, back to the last
-        figure, or of that one; else those behind it in its clause. None where none stands there:
-        "14 hours, longer than the Heron"."""
+        """Yield each figure with the names it belongs to: those before it since the last figure, or
+        those of the last figure; else those behind it in its clause; else none: "14 hours, longer
+        than the Heron".
+        """
         places = self._lexicon.find(text)
         names: list[str] = []
         done = 0
@@ -400,7 +402,7 @@ class EvidenceReader:
     def _cells(
         self, header: Sequence[str], rows: Sequence[Sequence[str]], headed: Sequence[str]
     ) -> Iterator["_QuotedUnit"]:
-        """The cells that the question may ask for, each with its label and header."""
+        """Yield the cells that the question may ask for, each with its row label and header."""
         column = self._column_of_subject(header, rows)
         if self.question.names and column is None and not self._holds(headed):
             return
@@ -418,8 +420,9 @@ class EvidenceReader:
                     )
 
     def _may_be_end(self, label: str, header: Sequence[str], place: int) -> bool:
-        """Whether one row may answer: of "the most votes" all have to be seen, unless it says so
-        or a product is named."""
+        """Whether one row may answer: for "the most votes" all rows count, unless the row says so
+        or a product is named.
+        """
         if not self._ends or self.question.names:
             return True
         words = f"{label} {header[place] if place < len(header) else ''}".replace("_", " ")
@@ -428,7 +431,9 @@ class EvidenceReader:
     def _column_of_subject(
         self, header: Sequence[str], rows: Sequence[Sequence[str]]
     ) -> int | tuple[int] | None:
-        """Where the name stands: a column whose cells name the rows, or (in a tuple) a header."""
+        """Return the column whose cells name the rows, or, in a tuple, the column whose header is
+        the name; None if there is neither.
+        """
         for place, head in enumerate(header):
             if self.question.names and self._holds(self.names(head)):
                 return (place,)
@@ -445,7 +450,7 @@ class EvidenceReader:
     def _label_and_places(
         self, header: Sequence[str], row: Sequence[str], column: int | tuple[int] | None
     ) -> tuple[str, list[int]]:
-        """The label of a row, and the places of the cells that may be asked for."""
+        """Return the label of a row and the places of the cells that may be asked for."""
         if isinstance(column, tuple):
             # "idle power" is no "power".
             is_asked = {*self._content(row[0])} <= {*self.question.words}
@@ -458,7 +463,7 @@ class EvidenceReader:
         return row[0], self._nearest(header, list(range(1, len(row))))
 
     def _nearest(self, header: Sequence[str], places: Sequence[int]) -> list[int]:
-        """The columns whose header has most of what is asked; all where none has any."""
+        """Return the columns whose headers share most words with the question; all if none does."""
         words = {*self.question.words}
         shared = {
             place: len(words.intersection(self._content(header[place].replace("_", " "))))
@@ -481,7 +486,7 @@ class EvidenceReader:
 
 @dataclass(frozen=True, slots=True)
 class _QuotedUnit:
-    """What is compared, and what is quoted of it."""
+    """A unit as it is compared with the question, and as it is quoted."""
 
     text: str
     quote: str
@@ -494,12 +499,12 @@ _RankedUnit = tuple[int, Source, _QuotedUnit]  # by the rank of its source
 
 
 def is_looked_up(source: Source) -> bool:
-    """Whether it is a cell that a table was asked for by the words of the question."""
+    """Whether a source is a table cell that was looked up by the words of the question."""
     return source.chunk_id.startswith("table:")
 
 
 def _dimensions(question: str) -> frozenset[str]:
-    """What is measured in the unit whose number is asked for, or of a price; none: anything."""
+    """Return the dimensions of the unit or price that is asked for; empty if any may be."""
     words = [token.lowered for token in tokens(question)]
     cues = ((position, *expression_at(words, position, CUES)) for position in range(len(words)))
     counted = [position + length for position, length, kind in cues if kind == "count"]
@@ -511,13 +516,13 @@ def _dimensions(question: str) -> frozenset[str]:
 
 
 def _counted(text: str, figure: Figure) -> str:
-    """The word behind a figure in its clause; "" where none is."""
+    """Return the word right behind a figure; "" if there is none."""
     rest = text[figure.end :]
     return next((t.text for t in tokens(rest) if not rest[: t.start].strip()), "")
 
 
 def is_quoted_mail(source: Source) -> bool:
-    """Whether it is what a mail answers to."""
+    """Whether a source is the quoted earlier message of a mail."""
     return source.locator.endswith("quoted")
 
 
@@ -530,7 +535,7 @@ def _share(words: Sequence[str], there: frozenset[str]) -> float:
 
 
 def _with_unit(figure: Figure, head: str) -> Figure:
-    """With the unit that a column's header names: `warranty_months`."""
+    """Give a bare amount the unit in its column's header: `warranty_months`."""
     if figure.unit or figure.kind != "amount":
         return figure
     words = re.findall(r"[^\W_]+", head.casefold())
@@ -541,7 +546,7 @@ def _with_unit(figure: Figure, head: str) -> Figure:
 def _likeness_to_all(
     questions: Sequence[str], texts: Sequence[str], embed: EmbedTexts
 ) -> list[float]:
-    """How near each is to all of them by meaning; 0 while the model is away."""
+    """Return each text's mean cosine to the questions; 0 if the model is unavailable."""
     if not texts:
         return []
     try:

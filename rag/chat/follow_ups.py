@@ -1,4 +1,4 @@
-"""What of a conversation leads the search for its next question, and whether it belongs to it.
+"""Decide whether a question goes on from the last one, and what leads its search.
 
 No list of words says what goes on from the last question, so that any language does that the
 embedding model knows. The last question leads each search a little. It is a follow-up where the
@@ -50,7 +50,7 @@ Search = Callable[[Resolution], list[Hit]]
 
 @dataclass(frozen=True, slots=True)
 class LastTurn:
-    """What a question may go on from."""
+    """The last turn, as far as a question may go on from it."""
 
     topic: str = ""  # the question as it stands alone
     source: Source | None = None  # what answered it
@@ -74,13 +74,13 @@ class FollowUps:
         is_enabled: bool = True,
         patience: Patience = FOLLOW_UP,
     ) -> None:
-        """`is_word` says whether any text holds a word, or one that it may be meant for."""
+        """`is_word` tells whether the library has a word, or one that it may be mistyped for."""
         self._model, self._patience = model, patience
         self._lexicon, self._is_word = lexicon, is_word
         self._is_enabled = is_enabled
 
     def resolve(self, question: str, last: LastTurn, readable: Readable) -> Resolution:
-        """The question with what leads its search, before anything is searched.
+        """Return the question with what leads its search, before anything is searched.
 
         A name alone ("and the Pro?") takes the place of the name in the last question.
         """
@@ -113,7 +113,7 @@ class FollowUps:
     def search(
         self, question: str, last: LastTurn, resolution: Resolution, search: Search
     ) -> tuple[Resolution, list[Hit]]:
-        """What is found, and the question together with the last one where it belongs to it."""
+        """Return the hits, and the question joined with the last one if it belongs to it."""
         hits = search(resolution)
         if resolution.method != "unchanged" or not resolution.before.texts or last.source is None:
             return resolution, hits
@@ -135,7 +135,7 @@ class FollowUps:
         return rewritten, hits if rewritten is joined else search(rewritten)
 
     def _rewritten(self, question: str, resolution: Resolution, last: LastTurn) -> Resolution:
-        """In a model's words, where there is a model and it replies in time."""
+        """Return a model's rewrite, if there is a model and it replies in time."""
         if self._model is None:
             return resolution
         query = ask_model(self._model, question, last.turns[-MODEL_TURNS:], self._patience)
@@ -147,20 +147,20 @@ class FollowUps:
                        searched=_searched(query))  # fmt: skip
 
     def _is_unheard_of(self, question: str, readable: Readable) -> bool:
-        """Whether no text holds any of its words and none is a language's: `asdf qwer`."""
+        """Whether no text and no language has any of the words: `asdf qwer`."""
         words = [word.lowered for word in tokens(question)][: FEW + 1]
         heard_of = (word in _COMMON or self._is_word(word, readable) for word in words)
         return len(words) <= FEW and not any(heard_of)
 
 
 def topic_of(question: str, resolved: str) -> str:
-    """What is asked on from: a question that was put behind its topic hands that on."""
+    """Return the topic of a question: for a resolved follow-up, the one it was put behind."""
     topic = resolved.removesuffix(f" {question}")
     return (topic or question)[:MAX_CONTEXT]
 
 
 def _belongs(hits: Sequence[Hit], source: Source) -> bool:
-    """Whether the section that answered last comes first, and no other is far more likely."""
+    """Whether the section that answered last is found first, and no other is far more likely."""
     if not hits or not _is_in(hits[0], source):
         return False
     there = max(hit.relevance for hit in hits if _is_in(hit, source))
@@ -174,7 +174,7 @@ def _is_in(hit: Hit, source: Source) -> bool:
 
 
 def _topics_before(last: LastTurn) -> EarlierTopics:
-    """The last question, by meaning and by words, and the documents that answered it."""
+    """Return the last question, by meaning and by words, and the documents that answered it."""
     topics = ((_searched(last.topic), LEAD),)
     return EarlierTopics(topics, last.cited)
 
@@ -183,7 +183,7 @@ def _topics_before(last: LastTurn) -> EarlierTopics:
 
 
 def _renamed(question: str, topic: str, names: TypedNames) -> str:
-    """The last question about the only thing that this one names; "" where it says more."""
+    """Return the last question with its only name replaced by this one; "" if this says more."""
     in_topic = names.find(topic)
     words = [token.lowered for token in tokens(question)]
     if not in_topic or not 0 < len(words) <= MOST_AROUND:
@@ -199,7 +199,7 @@ def _renamed(question: str, topic: str, names: TypedNames) -> str:
 
 
 def _sibling(words: Sequence[str], in_topic: Sequence[Name], names: TypedNames) -> tuple[str, Name]:
-    """The name that is meant by some words of it, and that in whose place it stands.
+    """Return the product name that some words mean, and the name that it replaces.
 
     "the Pro" after "Aero 5" is "Aero 5 Pro".
     """
@@ -220,7 +220,7 @@ def _sibling(words: Sequence[str], in_topic: Sequence[Name], names: TypedNames) 
 def ask_model(
     model: ChatModel, question: str, turns: Sequence[tuple[str, str]], patience: Patience
 ) -> str:
-    """The model's rewrite; "" when it fails, is late, or replies in another form."""
+    """Return the model's rewrite; "" if it fails, is late, or replies in another form."""
     messages = (
         ChatMessage(Role.SYSTEM, INSTRUCTIONS),
         ChatMessage(Role.USER, _transcript(question, turns)),
@@ -237,7 +237,7 @@ def _transcript(question: str, turns: Sequence[tuple[str, str]]) -> str:
 
 
 def read_reply(reply: str, question: str) -> str:
-    """The question in a model's reply; "" unless it is the JSON that was asked for."""
+    """Return the question in a model's reply; "" unless the reply is the requested JSON."""
     match json_object(reply):
         case {"question": str(rewritten), **rest} if not rest and _is_sound(rewritten, question):
             return rewritten.strip()
@@ -245,7 +245,7 @@ def read_reply(reply: str, question: str) -> str:
 
 
 def _is_sound(rewritten: str, question: str) -> bool:
-    """One line, not empty, not an essay, and no source number that the user did not name."""
+    """Whether a rewrite is one line of fair length without numbers that the user did not name."""
     line = rewritten.strip()
     is_short = len(line) <= max(MAX_QUERY_CHARACTERS, 2 * len(question))
     is_line = bool(line) and "\n" not in line
@@ -256,7 +256,7 @@ def _is_sound(rewritten: str, question: str) -> bool:
 
 
 def source_numbers(question: str) -> tuple[int, ...]:
-    """Numbers of sources that a question names, such as "[3]", "[1, 2]", "[2-4]", "source 3"."""
+    """Return the source numbers in a question: "[3]", "[1, 2]", "[2-4]", "source 3"."""
     named = [int(match[1]) for match in SOURCE_REFERENCE.finditer(question)]
     return tuple(dict.fromkeys([*cited_numbers(question), *named]))
 

@@ -1,4 +1,4 @@
-"""What a model is told: the rules of answering, and the sources with their numbers."""
+"""The prompts of answering: the rules, and the sources with their numbers."""
 
 import re
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ _OPENING = 2000  # characters among which the first sentence ends
 
 
 def question_prompt(question: str, sources_text: str, resolved: str = "") -> str:
-    """The question with its sources, as the last user message; and what a follow-up stands for."""
+    """Return the last user message: the sources, the question, and the resolved follow-up."""
     request = f"Question: {question}"
     if resolved and resolved != question:
         request += f"\nIt was searched for as: {resolved}"
@@ -71,7 +71,7 @@ def says_declined(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FittedSources:
-    """Sources as the model is shown them, and which of them there was room for."""
+    """The sources that fit into a prompt, as the model is shown them."""
 
     text: str
     sources: tuple[Source, ...]
@@ -79,7 +79,7 @@ class FittedSources:
 
 
 def numbered_source(source: Source) -> str:
-    """One source as the model sees it: number, title and place, and the text.
+    """Return one source for the model: number, title, place and text.
 
     A text has no number in brackets of its own, so none can begin another source.
     """
@@ -121,7 +121,7 @@ def _cost(costs: list[int], short_costs: list[int], shown: int, shortened: int) 
 def _cut_source(
     sources: Sequence[Source], budget_tokens: int, count: TokenCounter
 ) -> FittedSources:
-    """The best source with as much of its chunk as there is room for, or nothing."""
+    """Return the best source with as much of its chunk as fits, or nothing."""
     room = len(sources[0].text) if sources else 0
     while room >= 40:
         text = numbered_source(replace(sources[0], passage=sources[0].text[:room] + " …"))
@@ -137,5 +137,5 @@ def _one_line(text: str) -> str:
 
 
 def _without_fences(text: str) -> str:
-    """Neither a marker nor the end of the fence may stand in a document's own text."""
+    """Return a document's text without anything like a marker or the end of the fence."""
     return _FENCE.sub("‹", neutralise(text))

@@ -48,14 +48,14 @@ JSON_TYPES: Mapping[type, str] = {str: "string", int: "integer", float: "number"
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call gave: `content` for the model, `outcome` in one line for people."""
+    """The result of a tool call: `content` for the model, `outcome` in one line for people."""
 
     content: str
     outcome: str
 
 
 class BadArguments(Exception):
-    """A call that cannot be made; the message tells the model what to do instead."""
+    """Raised for a call that cannot be made; the message tells the model what to do instead."""
 
 
 Tool = Callable[..., ToolResult]
@@ -65,7 +65,7 @@ Tool = Callable[..., ToolResult]
 
 
 def tool_spec(function: Tool) -> ToolSpec:
-    """A tool as the model is told of it; each turn pays for that, so what can be left out is."""
+    """Return a tool's description for the model, as short as possible: each turn pays for it."""
     parameters = inspect.signature(function).parameters.items()
     types = get_type_hints(function)
     required = [
@@ -85,12 +85,12 @@ def tool_spec(function: Tool) -> ToolSpec:
 
 
 class Toolbox:
-    """Methods by name. A call never raises on the model's account: the error is the result."""
+    """Tools by name. A failed call does not raise: its result tells the model of the error."""
 
     names: ClassVar[tuple[str, ...]] = ()
 
     def run(self, call: ToolCall) -> ToolResult:
-        """Check a call's arguments and make it."""
+        """Check the arguments of a call and make it."""
         try:
             tool = self._tool_of(call.name)
             return tool(**_arguments(tool, call.arguments))
@@ -123,7 +123,7 @@ def _arguments(tool: Tool, text: str) -> dict[str, Any]:
 
 
 def _without_none(type_: Any) -> type:
-    """Of `int | None` the `int`."""
+    """Return `int` for `int | None`."""
     others = [kind for kind in get_args(type_) if kind is not type(None)]
     return cast(type, others[0] if others else type_)
 
@@ -182,7 +182,7 @@ TOOLS = ("search_documents", OF_TABLES, *OF_THE_PAST)
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """What the tools do with the rest of the application."""
+    """The parts of the application that the tools call."""
 
     search: Callable[[SessionHandle, str, int, Filters], Sequence[Hit]]
     prefer: Callable[[SessionHandle, ContextPreferences], None]
@@ -192,7 +192,7 @@ class Actions:
 
 
 class SessionTools(Toolbox):
-    """The functions whose signatures the model is shown; every index is checked.
+    """The tools: models are shown their signatures, and every index is checked.
 
     Sources whose numbers are `shown` to the model already are not sent to it again.
     """
@@ -301,7 +301,7 @@ class SessionTools(Toolbox):
 
 
 def tool_specs(*, has_tables: bool = True, leaves_out: bool = True) -> tuple[ToolSpec, ...]:
-    """The tools that can help: where there are tables, and where the model sees not all turns."""
+    """Return the tools that can help: with tables, or if the model does not see all turns."""
     helps = {OF_TABLES: has_tables, **dict.fromkeys(OF_THE_PAST, leaves_out)}
     return tuple(spec for spec in _SPECS if helps.get(spec.name, True))
 
@@ -316,7 +316,7 @@ def _limited(limit: int) -> int:
 
 
 def _read_filters(text: str) -> Filters:
-    """`name: value` between semicolons."""
+    """Read `name: value` pairs between semicolons."""
     pairs = [part.partition(":") for part in text.split(";") if part.strip()]
     stated = {name.strip().lower(): value.strip(" \"'") for name, _, value in pairs}
     unknown = [name for name in stated if name not in Filters.__slots__]
@@ -327,7 +327,7 @@ def _read_filters(text: str) -> Filters:
 
 
 def _numbered_source(source: Source) -> str:
-    """A source under its number, without its neighbourhood; its own text has no markers."""
+    """Return a source under its number, without neighbourhood or markers in its text."""
     place = neutralise(f"{source.document_title}, {source.locator}".rstrip(", "))
     return f"{source.marker} {place}\n{neutralise(source.text)}"
 
@@ -353,7 +353,7 @@ SEAM_TOKENS = 4  # by which texts may count more together than each for itself
 
 @dataclass(frozen=True, slots=True)
 class RoundLimits:
-    """Bounds of one answer's tool calls."""
+    """Limits on the tool calls of one answer."""
 
     max_rounds: int = 3
     max_calls: int = 8  # in one round
@@ -363,7 +363,7 @@ class RoundLimits:
 
 @dataclass(slots=True)
 class Reply:
-    """What one round said and asked for."""
+    """The text and the calls of one round."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
@@ -372,7 +372,7 @@ class Reply:
 def tool_rounds(
     writer: Writer, request: WriteRequest, tools: Toolbox, *, limits: RoundLimits = RoundLimits()
 ) -> Iterator[ModelDelta | ToolUsed]:
-    """The answer in pieces, and each tool call that was made for it.
+    """Yield the answer in pieces, and each tool call that was made for it.
 
     What a model says before its calls is no part of the answer. Where tools wait, it is told of
     them once it has said that its sources do not answer. Once it has called tools
@@ -400,7 +400,7 @@ def tool_rounds(
 
 
 class Conversation:
-    """The messages of one answer's rounds, growing by calls and their results."""
+    """The messages of one answer's rounds; each call and its result are added."""
 
     def __init__(
         self, writer: Writer, request: WriteRequest, tools: Toolbox, limits: RoundLimits
@@ -415,7 +415,7 @@ class Conversation:
         self._made: set[tuple[str, str]] = set()
 
     def ask(self, reply: Reply, *, with_tools: bool) -> Iterator[ModelDelta]:
-        """One call of the writer; `reply` is filled in meanwhile."""
+        """Call the writer once; `reply` is filled in meanwhile."""
         before = self._usage
         request = replace(
             self._request,
@@ -434,12 +434,12 @@ class Conversation:
                 yield replace(delta, tool_calls=(), usage=None)
 
     def offer_more(self) -> bool:
-        """Have the tools that wait told of from now on, if there are any."""
+        """Offer the waiting tools from now on; return whether there are any."""
         waited, self._offered = self._offered, self._request.all_tools
         return waited != self._offered
 
     def ask_for_the_answer(self) -> Iterator[ModelDelta]:
-        """The last call; a model that still writes calls has no answer to give."""
+        """Call the writer for the last time. Raises ModelInterrupted if there is no answer."""
         reply = Reply()
         yield from self.ask(reply, with_tools=False)
         names = [spec.name for spec in self._request.all_tools]
@@ -453,14 +453,14 @@ class Conversation:
         return all((call.name, call.arguments) in self._made for call in reply.calls)
 
     def has_room_for(self, reply: Reply) -> bool:
-        """Whether these calls fit with the shortest of results; old turns are left out for it."""
+        """Whether these calls fit with the shortest results, after old turns are left out."""
         reply.calls = tuple(_identified(reply.calls, len(self._messages)))
         needed = self._cost(_asking(reply)) + self._least(reply.calls)
         self._make_room(needed)
         return needed <= self._left()
 
     def answer_calls(self, reply: Reply) -> Iterator[ToolUsed]:
-        """Make the calls and put their results where the model reads them."""
+        """Make the calls and add their results as messages."""
         self._messages.append(_asking(reply))
         for place, call in enumerate(reply.calls):
             waiting = reply.calls[place + 1 :]
@@ -476,7 +476,7 @@ class Conversation:
             yield ToolUsed(call.name, call.arguments[:LONGEST_ARGUMENTS], result.outcome)
 
     def _put(self, call: ToolCall, content: str, waiting: Sequence[ToolCall]) -> None:
-        """As much of a result as fits; calls that still wait get their share of the room."""
+        """Add as much of a result as fits; calls that still wait keep their share of the room."""
         empty = ChatMessage(Role.TOOL, "", tool_call_id=call.id)
         reserved = self._cost(empty) + self._least(waiting)
         wanted = min(self._limits.count(content), int(self._limits.input_tokens * RESULT_SHARE))
@@ -485,7 +485,9 @@ class Conversation:
         self._messages.append(replace(empty, content=_cut(content, room, self._limits.count)))
 
     def lay_results_beside_the_question(self) -> None:
-        """Models call on as long as they see calls; some servers refuse calls without tools."""
+        """Move results into the question: models go on calling as long as they see calls, and some
+        servers refuse calls without tools.
+        """
         start = max(
             index for index, message in enumerate(self._messages) if message.role is Role.USER
         )
@@ -503,7 +505,7 @@ class Conversation:
     # ── Room ─────────────────────────────────────────────────────────────────────────────────
 
     def _left(self) -> int:
-        """Tokens that are free, the last words of ours apart."""
+        """Return the tokens that are left, less our last words."""
         closing = self._limits.count(NO_MORE_CALLS) + SEAM_TOKENS + MESSAGE_TOKENS
         taken = sum(self._cost(message) for message in self._messages)
         return self._limits.input_tokens - taken - closing
@@ -525,7 +527,7 @@ class Conversation:
 
 
 def sent_tokens(message: ChatMessage, count: TokenCounter) -> int:
-    """What one message costs with all that is sent of it."""
+    """Return the tokens of one message with all that is sent of it."""
     tokens = message_tokens(message, count)
     if message.tool_calls:
         tokens += count(json.dumps([asdict(call) for call in message.tool_calls]))
@@ -533,7 +535,7 @@ def sent_tokens(message: ChatMessage, count: TokenCounter) -> int:
 
 
 def _oldest_pair(messages: Sequence[ChatMessage]) -> int | None:
-    """Where the oldest turn begins; None for the newest turn and the question, which stay."""
+    """Return where the oldest turn begins; None if only the newest one is left."""
     questions = [place for place, message in enumerate(messages) if message.role is Role.USER]
     return questions[0] if len(questions) > 2 else None
 
@@ -551,7 +553,7 @@ def _added(before: Usage, usage: Usage) -> Usage:
 
 
 def _identified(calls: Sequence[ToolCall], round_number: int) -> list[ToolCall]:
-    """Every call with an id of its own, as the protocol wants it."""
+    """Give every call an id of its own, as the protocol demands."""
     seen: set[str] = set()
     results = []
     for place, call in enumerate(calls):
@@ -563,7 +565,7 @@ def _identified(calls: Sequence[ToolCall], round_number: int) -> list[ToolCall]:
 
 
 def _arguments_as_json(arguments: str) -> str:
-    """Servers refuse a conversation whose arguments are no JSON; the error tells what was wrong."""
+    """Replace arguments that are not JSON, which servers refuse, by a JSON error."""
     try:
         json.loads(arguments)
     except (ValueError, RecursionError):
@@ -572,7 +574,7 @@ def _arguments_as_json(arguments: str) -> str:
 
 
 def _cut(content: str, room: int, count: TokenCounter) -> str:
-    """The longest beginning that fits, and that it is one; it is searched for by halves."""
+    """Return the longest beginning that fits, found by bisection, with a note that it is cut."""
     if count(content) <= room:
         return content
     left = room - count(CUT) - SEAM_TOKENS
@@ -593,7 +595,7 @@ SPEC_TOKENS = 8  # what the protocol wraps each description in
 
 @dataclass(frozen=True, slots=True)
 class ToolRoom:
-    """Lets the writer call the tools of the session it writes in."""
+    """Lets the writer call the tools of its session."""
 
     actions: Actions
     count: TokenCounter
@@ -602,7 +604,7 @@ class ToolRoom:
     def write(
         self, writer: Writer, request: WriteRequest, session: SessionHandle
     ) -> Iterator[ModelDelta | ToolUsed]:
-        """The answer in pieces, and each tool call that was made for it.
+        """Yield the answer in pieces, and each tool call that was made for it.
 
         Where the request offers no tool, there is none to be called.
         """
@@ -617,7 +619,7 @@ class ToolRoom:
 
 @dataclass(frozen=True, slots=True)
 class OfferedTools:
-    """What one question is offered."""
+    """The tools that one question is offered."""
 
     at_once: tuple[ToolSpec, ...] = ()
     waiting: tuple[ToolSpec, ...] = ()
@@ -629,7 +631,7 @@ NO_TOOLS = OfferedTools()
 
 @dataclass(frozen=True, slots=True)
 class ToolOffer:
-    """Which tools a model is told of: their description is paid for in each turn."""
+    """Decides which tools a model is offered: each turn pays for their description."""
 
     takes_tools: Callable[[], bool]  # False once the server has refused them
     has_tables: Callable[[OwnedSession], bool]
@@ -637,13 +639,13 @@ class ToolOffer:
     count: TokenCounter
 
     def most_tokens(self) -> int:
-        """What describing all of them takes now; 0 where there are none."""
+        """Return the tokens of all descriptions now; 0 if there are no tools."""
         return self.tokens(tool_specs()) if self.takes_tools() else 0
 
     def specs(
         self, session: OwnedSession, question: str, *, leaves_out: bool, is_sure: bool
     ) -> OfferedTools:
-        """Those that a question needs at once, and those that wait for what the sources answer."""
+        """Return the tools offered at once, and those that wait for the sources to fail."""
         specs = tool_specs(has_tables=self.has_tables(session), leaves_out=leaves_out)
         needed = self.at_once(specs, question, is_sure=is_sure)
         waiting = tuple(spec for spec in specs if spec not in needed)
@@ -652,7 +654,7 @@ class ToolOffer:
     def at_once(
         self, specs: Sequence[ToolSpec], question: str, *, is_sure: bool
     ) -> tuple[ToolSpec, ...]:
-        """The past's; to search again, if nothing was found that answers; to compute, if asked."""
+        """Return the tools of the past; search, if nothing answers; tables, if asked to compute."""
         helps = {OF_TABLES: self.asks_rows(question), **dict.fromkeys(OF_THE_PAST, True)}
         return tuple(spec for spec in specs if helps.get(spec.name, not is_sure))
 

@@ -16,7 +16,7 @@ from rag.cli.testing import evaluate, keep, regress
 from rag.errors import RagError
 from rag.runtime.error_log import ERRORS
 
-if TYPE_CHECKING:  # each is loaded by the commands that need it
+if TYPE_CHECKING:  # loaded by the commands that need them
     from rich.console import Console
 
     from rag.documents.collections import Collections

@@ -8,7 +8,7 @@ import click
 
 from rag.cli.source import as_json_option
 
-if TYPE_CHECKING:  # each is loaded by the command that needs it
+if TYPE_CHECKING:  # loaded by the commands that need them
     from rag.settings import Settings
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

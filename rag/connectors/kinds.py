@@ -47,8 +47,8 @@ SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)(?:://|::)")
 OF_THE_WEB = ("http", "https", "git+https")
 LONGEST_ADDRESS = 2_000
 LOGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s]*)@")
-PASSWORD_NAME = re.compile(r"\{([A-Za-z][\w-]{0,59})\}")  # of the settings
-SEALED = re.compile(r"\{sealed\.([\w=-]+)\}")  # with the installation's key
+PASSWORD_NAME = re.compile(r"\{([A-Za-z][\w-]{0,59})\}")  # named in the settings
+SEALED = re.compile(r"\{sealed\.([\w=-]+)\}")  # encrypted
 BLANK_IN_LOGIN = re.compile(r"://[^/?#]* [^/?#]*@")
 IN_BRACKETS = re.compile(r"\[[^\]/]*\]")  # an IPv6 address
 PARAMETER = re.compile(r"(?<=[?&;#])([^=?&;#\s]*=)([^&#\s]+)")
@@ -269,7 +269,7 @@ def short_name(address: str) -> str:
 def check_open(address: str, settings: SourceSettings) -> None:
     """Raise Forbidden for a source that needs the server's own rights.
 
-    Unless the settings allow it to every manager of a collection.
+    The settings may allow such a source to every manager of a collection.
     """
     # A password of the settings is sent only where they allow it.
     is_known = not password_named(address) and not passwords_in_query(address)

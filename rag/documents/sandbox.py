@@ -152,7 +152,7 @@ class _ReadingProcess:
             self._process.kill()
             self._process.wait()
             for stream in _streams(self._process):
-                with suppress(OSError):  # bytes were left that nobody will read
+                with suppress(OSError):  # unread bytes were left
                     stream.close()
             self._process = None
         if self._folder is not None:

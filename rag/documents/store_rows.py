@@ -1,4 +1,4 @@
-"""Rows of documents as records, one by one and in lists.
+"""The rows of documents, sections and chunks, written many in one statement; lists of documents.
 
 A statement costs more than the rows that it carries, so the documents of a batch go together.
 """

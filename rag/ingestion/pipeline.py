@@ -543,7 +543,7 @@ def _waiting_reports(reports: SimpleQueue[Progress]) -> Iterator[Progress]:
 
 
 def stored_files(store: SqlDocumentStore, documents: Iterable[Document]) -> Iterator[IncomingFile]:
-    """The file of each, to be read although nothing of it changed; none where none was kept."""
+    """Yield the originals of documents, to be read again; documents without one are left out."""
     for document in documents:
         path = store.original(document)
         if path is not None:

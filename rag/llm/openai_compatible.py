@@ -156,7 +156,7 @@ class OpenAIChatModel:
                 self._too_long(tokens_that_fit(str(translated)))
             raise translated from error
         except ModelInterrupted as error:
-            if has_hung_up():  # for some servers a cut stream ends without an error
+            if has_hung_up():  # some servers end a cut stream without an error
                 raise ModelInterrupted(hang_up_reason() or "") from error
             if not (wrote or patience.got_something):
                 raise self._server.unreadable("the reply is empty") from error
@@ -288,9 +288,7 @@ class _WaitedSeconds:
     _total: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        self.ended_by = shorter(
-            self.between, self.whole
-        )  # until data comes, the connection's own timeout counts
+        self.ended_by = shorter(self.between, self.whole)  # if the connection itself times out
 
     def over(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         while True:
@@ -345,9 +343,7 @@ def _failures() -> tuple[type[Exception], ...]:
     """Return the exceptions of the client, of its HTTP library while streaming, and ours."""
     import openai
 
-    transports = (
-        sys.modules.get(name) for name in ("httpx", "httpx2")
-    )  # depends on the client's version
+    transports = (sys.modules.get(name) for name in ("httpx", "httpx2"))  # by client version
     errors = [module.RequestError for module in transports if module is not None]
     return (openai.OpenAIError, ssl.SSLError, TimeoutError, ServerComplaint, *errors)
 

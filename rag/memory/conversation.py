@@ -289,6 +289,7 @@ class ConversationMemory:
         plan: Callable[[History, int], tuple[int, Room] | None],
         *,
         at_once: bool,
+        stores: bool = True,
     ) -> Summary | None:
         """Summarise the oldest turns if it is time; None if not, or if another was quicker.
 
@@ -314,6 +315,8 @@ class ConversationMemory:
         with self._brought_up_to(session, overview.session.message_count) as cached:
             past = _since(cached.history, overview.forgotten, active)
             summary = _judged_summary(session, past, end, room, draft)
+        if not stores:
+            return summary
         replaced = [older.id for older in active if older.id is not None]
         return summary if session.add_summary(summary, epoch=epoch, replaces=replaced) else None
 

@@ -93,7 +93,7 @@ class Collection:
 
     id: str  # digits: the word index holds it as a word
     name: str
-    owner: str  # empty: whoever runs the server
+    owner: str  # empty: the operator of the server
     everybody: Right = Right.NONE  # the right of every known caller
 
 
@@ -114,7 +114,7 @@ class Readable:
         return Readable(wanted if self.ids is None else wanted & self.ids)
 
 
-EVERYTHING = Readable(None)  # for whoever runs the server alone
+EVERYTHING = Readable(None)  # for the operator only
 NOTHING = Readable(frozenset())
 
 
@@ -141,7 +141,7 @@ class ReadingReport:
     tables: int = 0
     form_values: int = 0
     pictures: int = 0  # their text is not read
-    left_out: tuple[str, ...] = ()  # what, and why, for people
+    left_out: tuple[str, ...] = ()  # parts and reasons, for people
     recognised: int = 0  # pages (counted above) and pictures that were read by OCR
     reader: int = 0  # version of the readers; 0: from before they had one
     author: str = ""  # as the file itself says, or its front matter
@@ -320,7 +320,7 @@ class Job:
     total: int = 0  # chunks to embed; 0 while that is not known
     error: str | None = None
     seconds: float | None = None
-    owner: str = ""  # who uploaded it; empty: nobody in particular
+    owner: str = ""  # who uploaded it; empty: no owner
     collection_id: str = DEFAULT_COLLECTION
     attempts: int = 0  # attempts that failed because a service was not reachable
     due_at: datetime | None = None  # when it is tried again

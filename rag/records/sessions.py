@@ -32,8 +32,8 @@ class Message:
     answer: Answer | None = None
     resolved_query: str | None = None
     is_followup: bool = False
-    error: str | None = None  # of a failed answer: what the user was told
-    known_sources: int | None = None  # of a question: registered when it was asked, if known
+    error: str | None = None  # of a failed answer: the message for the user
+    known_sources: int | None = None  # of a question: number of sources when it was asked
 
     def checked(self, words: str) -> list[Citation]:
         """Return the citations of a part of the answer's text, with offsets into that part."""
@@ -57,11 +57,11 @@ class ImportedMessage:
 class ContextConfig:
     """How one session keeps its context small; the JSON API's `context_config`."""
 
-    enabled: bool = True  # summarise what falls out (`smart` only)
+    enabled: bool = True  # summarise turns outside the window (`smart` only)
     max_tokens: int | None = None  # window; None: the model's own
     compression_strategy: str = "smart"  # or "sliding_window"
     recent_message_count: int = 10  # messages: five question-answer pairs
-    share: tuple[str, ...] = ()  # ids of sessions of the same owner that are read as well
+    share: tuple[str, ...] = ()  # ids of sessions of the same owner that are also read
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class ContextPreferences:
 
     start: int | None = None  # messages `[start, end)`
     end: int | None = None
-    include_search_results: bool = False  # what the last search of the history matched
+    include_search_results: bool = False  # the matches of the last search of the history
     max_context_messages: int | None = None  # at most so many messages, rules and question included
 
     @property
@@ -124,7 +124,7 @@ class Resolution:
     source_numbers: tuple[int, ...] = ()  # numbers named in the question, such as "[3]"
     before: EarlierTopics = NO_EARLIER_TOPICS
     earlier: str = ""  # the last question, as it stands alone
-    talk: str = ""  # the user's last questions, in whose language one of few words is answered
+    talk: str = ""  # the last questions, which set the language for a short one
 
 
 class LineMark(StrEnum):
@@ -198,7 +198,7 @@ class SummaryReport:
     calls: int = 0  # of a model
     model_tokens: int = 0  # of these calls, prompt and reply
     model: str = "extractive"  # or the model that wrote lines of it
-    problems: tuple[str, ...] = ()  # why a model's summary, or a part of it, was not taken
+    problems: tuple[str, ...] = ()  # why a model's summary, or a part of it, was rejected
 
     @property
     def citations_in_summary(self) -> int:

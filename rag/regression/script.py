@@ -36,12 +36,12 @@ NonEmpty = Annotated[str, Field(min_length=1)]
 
 
 def flat(text: str) -> str:
-    """As words in a row are looked for: whatever their case, blanks and emphasis."""
+    """Return text in a form for finding phrases: without case, emphasis and extra blanks."""
     return " ".join(text.replace("*", "").casefold().split())
 
 
 def _checked_phrase(words: str) -> str:
-    """Raises ValueError where a text would hold them always, or never."""
+    """Raises ValueError for words that every text contains, or none."""
     if not flat(words):
         raise ValueError(f"{json.dumps(words)} stands in every text; words were expected")
     if without_markers(words) != words:
@@ -53,7 +53,7 @@ def _checked_phrase(words: str) -> str:
 
 
 def _checked_words(words: str) -> str:
-    """Raises ValueError where every question has them."""
+    """Raises ValueError for text without a word, which every question contains."""
     if not re.search(r"\w", words):
         raise ValueError(f"{json.dumps(words)} has no word; words were expected")
     return words
@@ -191,7 +191,7 @@ class Configured(Strict):
     recent_message_count: Annotated[int, Field(ge=2, strict=True)] | None = None
 
     def changed(self, config: ContextConfig) -> ContextConfig:
-        """The configuration with these changes."""
+        """Return the configuration with these changes."""
         return replace(config, **self.model_dump(exclude_none=True))
 
 
@@ -560,7 +560,7 @@ def _check_turns(script: Script, source: ScriptFile) -> None:
 
 
 def _aimless(turn: ScriptTurn) -> Iterator[tuple[str, str]]:
-    """The keys of what can never fail, or is never looked at, and why."""
+    """Yield the keys of expectations that cannot fail or are never checked, and why."""
     if isinstance(turn, Ask | Regenerate) and set(turn.verdicts or ()) >= CITATION_VERDICTS:
         yield "verdicts", "every citation has one of these; leave out those that must not come"
     if isinstance(turn, Compress):

@@ -1,4 +1,4 @@
-"""Logs errors in one line, and one that lasts at most once a minute.
+"""Logs each error in one line, and an error that repeats at most once a minute.
 
 An unexpected error is reported in a sentence; its traceback is written to a file.
 """

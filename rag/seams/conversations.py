@@ -222,7 +222,10 @@ class SessionMemory(SessionTranscript, SourceRegister, Protocol):
         """Return the stored vectors of these messages."""
 
     def vectors_besides(self, indices: Collection[int], since: int = 0) -> dict[int, Any]:
-        """Return the vectors of all other messages from `since` on; cheap if these are few."""
+        """Return the vectors of all other messages from `since` on.
+
+        The cost is small if these are the newest, or none.
+        """
 
     def words_until(self) -> tuple[int, bytes]:
         """Return the end of the last block of words, and the total size of all blocks."""

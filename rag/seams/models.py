@@ -154,8 +154,7 @@ class OpenStatement:
 
 @dataclass(frozen=True, slots=True)
 class JudgeVerdict:
-    """What a judge thinks: supported, contradicted, off_subject, or open where it carries a part;
-    with its reason."""
+    """A judge's verdict and reason: supported, contradicted, off_subject, or open for a part."""
 
     verdict: Verdict
     reason: str = ""
@@ -183,9 +182,7 @@ class AnswerOptions:
     max_tokens: int | None = None  # at most so many, within the server's own limit
     temperature: float | None = None
     stop: tuple[str, ...] = ()  # texts before which the answer ends
-    passed_on: Mapping[str, Any] = field(
-        default_factory=dict, hash=False
-    )  # sent to the model unchanged
+    passed_on: Mapping[str, Any] = field(default_factory=dict, hash=False)  # sent unchanged
     rounds: tuple[ChatMessage, ...] = ()  # calls of the client's tools in this turn, and results
     # Instructions of the client, added to the rules for this answer; None: the session's.
     instructions: str | None = None

@@ -206,7 +206,7 @@ Scalar = str | float | int | bool
 
 
 class Op(StrEnum):
-    """How a value is compared; several values of `IS` are alternatives."""
+    """The comparisons; several values of `IS` are alternatives."""
 
     IS = "is"
     NOT = "is not"
@@ -354,7 +354,7 @@ def _READER() -> TypeAdapter[TablePlan]:  # noqa: N802  (a constant, made when i
 
 
 def _plain(node: Any, name: str = "") -> Any:
-    """Without what is null; a bare name is a key, a bare value one of several."""
+    """Remove nulls; turn a bare name into a key, and a bare value into a list."""
     if isinstance(node, Mapping):
         entries = {("values" if key == "value" else key): value for key, value in node.items()}
         return {k: _plain(v, k) for k, v in entries.items() if v not in (None, {}) and v != ""}

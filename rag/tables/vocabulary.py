@@ -24,23 +24,23 @@ NAMING = frozenset(_NAMES["naming"].split())
 
 
 def normalised(text: str) -> str:
-    """Small letters without accents and signs, single blanks: what words are compared by."""
+    """Return lower-case words without accents and punctuation, to compare texts."""
     return " ".join(WORD.findall(unaccented(text).replace("'", "").replace("’", "")))
 
 
 def spelled_words(name: str) -> str:
-    """A column's name as people say it: "maxHeight", "Number.of.Bags" and "n_covers" are words."""
+    """Return a column's name as words: "maxHeight", "Number.of.Bags" and "n_covers" are several."""
     return normalised(CAMEL.sub(" ", name).replace(".", " "))
 
 
 def is_identifier(column: TableColumn) -> bool:
-    """Whether its figures name things: adding them up says nothing."""
+    """Return whether a column's figures are identifiers, whose sum has no meaning."""
     words = column.name.casefold().replace("_", " ").replace(".", " ").split()
     return not COUNTED.search(column.name) and not NAMING.isdisjoint(words)
 
 
 def unaccented(text: str) -> str:
-    """Small letters without accents and trade marks."""
+    """Return the text in lower case without accents and trade marks."""
     decomposed = unicodedata.normalize("NFKD", text.replace("™", "").casefold())
     return "".join(char for char in decomposed if not unicodedata.combining(char))
 
@@ -48,7 +48,7 @@ def unaccented(text: str) -> str:
 def searchable_words(
     names: Iterable[str], columns: Sequence[TableColumn], texts: Iterable[str]
 ) -> str:
-    """The words that a table can be chosen by."""
+    """Return the words by which a table can be found."""
     results: dict[str, None] = {}
     for text in (*names, *(column.name for column in columns), *texts):
         results.update(dict.fromkeys(normalised(text).split()))
@@ -102,7 +102,7 @@ _SPELLED = {normalised(word): value for word, value in all_meanings("numbers").i
 NUMBERS = {word: int(value) for word, value in _SPELLED.items() if value < 100}
 SCALES: dict[str, int] = meanings(_FIGURES["scales"])
 UNITS = {normalised(word): sign for word, sign in UNIT_SIGNS.items()} | meanings(_FIGURES["units"])
-UNITS.pop("", "")  # what is written in signs alone
+UNITS.pop("", "")  # units written in symbols only
 RANKS = frozenset(_FIGURES["ranks"].split())
 NOT_ADDED = frozenset(_FIGURES["not_added"].split())
 _BRACKETS = re.compile(r"\s*[\[(][^\])]*[\])]")

@@ -29,8 +29,8 @@ from rag.runtime.error_log import ERRORS
 CONNECTIONS = 2_000
 BACKLOG = 1_024  # connections that wait for any process
 HEADER_SECONDS = 15  # for the whole head of a request
-BODY_SECONDS = 30  # for a body, and a second more …
-BODY_BYTES_PER_SECOND = 10_000  # … for each so many bytes
+BODY_SECONDS = 30  # for a body, and a second for each …
+BODY_BYTES_PER_SECOND = 10_000  # … so many bytes
 UNREAD_SECONDS = 30  # while a client reads nothing of its response
 IDLE_SECONDS = 60  # between two requests of a connection
 SWEEP_SECONDS = 2
@@ -242,9 +242,7 @@ class Fleet:
         status = 1
         try:
             _end_with(above)
-            signal.signal(
-                signal.SIGINT, signal.SIG_IGN
-            )  # of the terminal; the supervisor sends SIGTERM
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor sends SIGTERM
             signal.pthread_sigmask(signal.SIG_SETMASK, self.signals_before)
             self.work(number)
             status = 0

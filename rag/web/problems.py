@@ -1,4 +1,4 @@
-"""Every refusal as `application/problem+json` (RFC 9457), with nothing internal in it."""
+"""Error responses as `application/problem+json` (RFC 9457), with nothing internal in them."""
 
 import logging
 import re
@@ -24,19 +24,10 @@ HIDDEN_DETAIL = "Something went wrong on our side; the server's log says what. P
 NO_INDEX = "The vector index cannot be reached just now; nothing is lost. Try again in a moment."
 NO_DATABASE = "The database cannot be reached just now. Nothing is lost; try again in a moment."
 DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
-TELLING = (
-    "value_error",
-    "missing",
-    "too_short",
-    "too_long",
-)  # pydantic's messages of these types need no addition
+TELLING = ("value_error", "missing", "too_short", "too_long")  # messages that say it all
 TYPES = ("str", "constrained-str")  # pydantic's names of types, left out of the path of a field
 OPENAI_PATHS = "/v1/"
-OF_OPENAI = (
-    "/chat/completions",
-    "/responses",
-    "/models",
-)  # paths of clients whose base URL lacks /v1
+OF_OPENAI = ("/chat/completions", "/responses", "/models")  # if a base URL lacks /v1
 _FIELD_NAME = re.compile(r"^([a-z_]+(?:\.[a-z_]+)*): ")  # a field, at the beginning of a refusal
 MACHINE_PATHS = ("/api/", "/v1/", "/openapi", "/healthz", "/readyz", "/metrics")
 

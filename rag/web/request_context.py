@@ -48,9 +48,9 @@ def checked_id(text: str, kind: str) -> str:
 
 MAX_JSON_BYTES = 32 * 1024 * 1024
 LONG_CHARS = 100_000  # a body of at most so many is read in one step
-MOST_VALUES = 500_000  # the longest transcript that may be brought along has 130,000
-_HALF = re.compile("[\ud800-\udfff]")  # of a character
-LONGEST_QUOTE = 60  # of a value that was refused
+MOST_VALUES = 500_000  # the longest transcript that may be imported has 130,000
+_HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate
+LONGEST_QUOTE = 60  # of a refused value
 TYPE_NAMES: dict[type, str] = {dict: "an object", list: "a list"}
 
 
@@ -96,7 +96,7 @@ def no_number(name: str) -> NoReturn:
 
 
 def whole_keys(members: dict[str, Any]) -> dict[str, Any]:
-    """Half a character in a value becomes a sign for it; no key has one. Raises ValueError."""
+    """Return the members. Raises ValueError if a key holds a lone surrogate."""
     for key in members:
         if _HALF.search(key):
             raise ValueError(f"the key {key[:LONGEST_QUOTE]!a} holds half a character")
@@ -117,7 +117,7 @@ class StrictJson:
     @staticmethod
     def loads(body: str | bytes) -> Any:
         text = body if isinstance(body, str) else body.decode()
-        hook = whole_keys if "\\ud" in text.lower() else None  # which halves begin with
+        hook = whole_keys if "\\ud" in text.lower() else None  # surrogates may be in it
         if len(text) > LONG_CHARS:
             return StepwiseParser(hook).decode(text)
         return json.loads(text, parse_constant=no_number, parse_float=finite, object_hook=hook)

@@ -1,4 +1,4 @@
-"""Serve the app: processes with many threads each (see rag.web.http_server)."""
+"""Serves the app: processes with many threads each (see rag.web.http_server)."""
 
 import _thread
 import ctypes

@@ -1,11 +1,11 @@
-"""Turns, each of which runs to its end in the server, and what is around every request.
+"""Turns, which run to their end in the server; queue, budget and compression of every request.
 
 A request that writes an answer holds a thread for as long as its model takes. Only so many are
 admitted at once; a few more wait, in fair order of their owners, and the rest are told to come back
 (see `rag.runtime.budget`).
 
-That the client of a stream has left shows when something is sent. For a whole answer nothing is
-sent until its end, so its connection is checked meanwhile.
+A failed write shows that the client of a stream has left. For a whole answer nothing is written
+until its end, so its connection is checked meanwhile.
 """
 
 import gzip
@@ -80,7 +80,7 @@ def places_before() -> Iterator[int]:
 
 
 def _is_told_bit_by_bit(telling: frozenset[str]) -> bool:
-    """As the protocols ask for it, by a header or in the body; forms are led on by their page."""
+    """Return whether the response is a stream: by header, by body, or for a page's form."""
     if request.endpoint not in telling:
         return False
     if request.is_json:
@@ -182,8 +182,8 @@ def _compressed(response: Response) -> Response:
 
 
 def _may_be(response: Response) -> bool:
-    # A page for a browser that is logged in holds its form's secret beside words of others: how
-    # long it becomes when compressed would tell of it (BREACH).
+    # A page for a logged-in browser holds its form's secret beside text of others, so the length
+    # of the compressed page would reveal it (BREACH).
     holds_secret = response.mimetype == "text/html" and is_cookie_caller()
     is_whole = response.status_code == 200 and "Content-Encoding" not in response.headers
     is_stream = response.is_streamed and not response.direct_passthrough

@@ -1,4 +1,4 @@
-"""The policy of every listening server: who may reach it, under which names, and who asks."""
+"""The policy of every listening server: who may reach it, under which host names and proxies."""
 
 import hmac
 import json

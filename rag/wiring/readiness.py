@@ -89,7 +89,7 @@ def _ask_database(application: "Application") -> None:
 
 
 def _look_at_files(lacking: Callable[[], Collection[str]]) -> None:
-    with suppress(SQLAlchemyError):  # a database that is away is told of by its own check
+    with suppress(SQLAlchemyError):  # the check of the database reports it
         if lost := len(lacking()):
             raise StorageFailed(f"{lost} files beside the database are gone, or others.")
 
@@ -104,6 +104,6 @@ def _ask_index(application: "Application") -> None:
     if not application.tried.is_set():
         raise IndexAway("The index is not open yet.")
     application.index.check()
-    with suppress(SQLAlchemyError):  # a database that is away is told of by its own check
+    with suppress(SQLAlchemyError):  # the check of the database reports it
         if application.index.count() < application.documents.embedded_count():
             raise IndexAway("The index is rebuilt.")

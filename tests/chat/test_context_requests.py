@@ -1,5 +1,6 @@
 """What clients and models may ask of a context (The summary that the mission asks for, 10)."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -216,3 +217,40 @@ def bring(world, session, question, answer):
     """A turn into a session, from elsewhere."""
     messages = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
     assert post(world, f"/{session.id}/import", messages=messages).status_code == 201
+
+
+@pytest.fixture
+def imported(tmp_path):
+    """A conversation from elsewhere, far longer than the window."""
+    with World(tmp_path / "imported", context_window=4_000) as imported:
+        messages = [
+            {"role": role, "content": text}
+            for n in range(1, 121)
+            for role, text in (
+                ("user", f"What about part {n} of the Aero 5?"),
+                (
+                    "assistant",
+                    f"Part {n} of the Aero 5 weighs {n} g [{n % 20 + 1}].",
+                ),
+            )
+        ]
+        sources = [{"n": n, "document": "parts.md", "text": f"Part {n}."} for n in range(1, 21)]
+        body = {"messages": messages, "sources": sources}
+        assert imported.client.post(imported.at("/import"), json=body).status_code < 300
+        yield imported
+
+
+def test_what_was_just_imported_is_shown_with_the_summary_that_will_be_sent(imported):
+    read = imported.client.get(imported.at("/context")).get_json()
+
+    text = "\n".join(message["content"] for message in read["messages"])
+    assert {int(n) for n in re.findall(r"\[(\d+)\]", text)} == set(range(1, 21))
+    assert read["stats"]["kept"]["citations_required"] == 20
+    assert read["stats"]["tokens"] <= read["stats"]["budget"]
+    # Reading has written nothing.
+    assert imported.client.get(imported.at("/summaries")).get_json()["summaries"] == []
+
+    imported.ask("How much does the Aero 5 weigh?", reply("The Aero 5 weighs 120 g."))
+
+    sent = imported.server.requests[-1].body["messages"][0]["content"]
+    assert sent == read["messages"][0]["content"]

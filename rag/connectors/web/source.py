@@ -363,7 +363,7 @@ def open_web(address: str, options: SourceOptions) -> WebSource:
         )
     parts = urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}[parts.scheme]
-    with suppress(SourceAway):  # told at the first sync, and tried again
+    with suppress(SourceAway):  # reported by the first sync, which is tried again
         Guard(options.private_hosts).addresses(parts.hostname or "", port)
     return WebSource(url, options, HostLogin(address))
 

@@ -1,6 +1,7 @@
-"""JSON, JSON Lines, YAML and XML to sections: records as tables, all else under its keys.
+"""Read JSON, JSON Lines, YAML and XML: records become tables, other values go under their keys.
 
-XML may be a text as well (DocBook, DITA, TEI, FB2, JATS, subtitles in TTML, drawings)."""
+XML may be prose as well (DocBook, DITA, TEI, FB2, JATS, subtitles in TTML, drawings).
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,14 +15,14 @@ from rag.documents.readers.sheets import CellCount, write_rows
 from rag.documents.tables import typed_cell
 from rag.errors import Unreadable
 
-DEEPEST = 12  # what is nested deeper is told as JSON
-HEADINGS = 4  # levels of keys that are headings; deeper ones begin entries
+DEEPEST = 12  # deeper values are written as JSON
+HEADINGS = 4  # levels of keys that become headings; deeper ones begin entries
 FEWEST_RECORDS = 2
-WIDEST = 200  # keys of a record that makes a row
+WIDEST = 200  # keys of a record that becomes a row
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline; the kind was told by the name."""
+    """Fill the outline; the kind follows from the file's name."""
     text = clean(decode(data))
     kind = next(file_kind for file_kind in FileKind if file_kind.value == outline.media_type)
     try:
@@ -48,12 +49,12 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
 
 def write_properties(values: Mapping[str, Any], outline: Outline, limits: LoadLimits) -> None:
-    """Below a heading each, what is nested in it a line each."""
+    """Write each value under a heading, nested values one per line."""
     _DataWalk(outline, CellCount(outline.name, limits)).mapping(values, HEADINGS)
 
 
 def parsed(text: str, kind: FileKind) -> Any:
-    """The plain values of YAML, JSON or JSON Lines. Raises ValueError, RecursionError."""
+    """Parse YAML, JSON or JSON Lines. Raises ValueError and RecursionError."""
     if kind is FileKind.YAML:
         import yaml
 
@@ -68,7 +69,7 @@ def parsed(text: str, kind: FileKind) -> Any:
 
 
 def _no_aliases(yaml: Any) -> Any:
-    """A safe loader that refuses aliases: a few lines of them stand for gigabytes."""
+    """Return a safe YAML loader without aliases: a few lines of them can expand to gigabytes."""
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
         def compose_node(self, parent: Any, index: Any) -> Any:
@@ -80,7 +81,7 @@ def _no_aliases(yaml: Any) -> Any:
 
 
 def _element(element: Any, depth: int) -> Any:
-    """An element as its text, or as its attributes and children by their names."""
+    """Return an element as its text, or as a mapping of its attributes and children."""
     text = one_line(element.text or "")
     if depth > DEEPEST * 4:
         raise ValueError("its elements are nested too deeply")
@@ -100,7 +101,7 @@ def _element(element: Any, depth: int) -> Any:
 
 
 class _DataWalk:
-    """Recursive descent through plain values."""
+    """Recursive descent through parsed values."""
 
     def __init__(self, outline: Outline, cells: CellCount) -> None:
         self.outline = outline
@@ -125,7 +126,7 @@ class _DataWalk:
             self.part(_name_of_record(inner) or f"Entry {number}", "", inner, level)
 
     def part(self, heading: str, lead: str, value: Any, level: int) -> None:
-        """An entry behind its lead, or what stands below a heading."""
+        """Write a value as an entry after its lead, or under a heading."""
         if _is_plain(value):
             self.outline.entry(f"{lead}{_plain(value)}")
         elif level > HEADINGS:
@@ -146,7 +147,7 @@ class _DataWalk:
 
 
 def _are_records(value: Any) -> bool:
-    """Whether they are rows of one table: mappings of plain values that share most keys."""
+    """Return whether a list holds rows of one table: flat mappings that share most keys."""
     if not isinstance(value, list) or len(value) < FEWEST_RECORDS:
         return False
     if not all(isinstance(row, Mapping) and all(map(_is_plain, row.values())) for row in value):
@@ -173,7 +174,7 @@ def _name_of_record(value: Any) -> str:
 
 
 def _in_line(value: Any, depth: int = 0) -> str:
-    """What is nested, in one line: `name: S; values: (type: float)`."""
+    """Write nested values on one line: `name: S; values: (type: float)`."""
     if _is_plain(value):
         return one_line(_plain(value))
     if depth > DEEPEST:
@@ -186,11 +187,11 @@ def _in_line(value: Any, depth: int = 0) -> str:
 
 TITLES = ("title", "head", "heading", "h1", "h2", "h3", "h4")
 UNSEEN = ("style", "script", "metadata", "binary")
-DEEPEST_PROSE = 40  # what is nested deeper is told in one paragraph
+DEEPEST_PROSE = 40  # deeper elements become one paragraph
 
 
 def is_prose(root: Any) -> bool:
-    """Whether words stand beside elements, as in no file of data; or it is a drawing."""
+    """Return whether the XML mixes text and elements, unlike data, or is a drawing."""
     is_mixed = any((child.tail or "").strip() for element in root.iter() for child in element)
     return is_mixed or local_name(root.tag) == "svg"
 
@@ -212,5 +213,5 @@ def _write_element(element: Any, outline: Outline, level: int) -> None:
 
 
 def local_name(tag: object) -> str:
-    """Without its namespace; "text" of a comment."""
+    """Return a tag without its namespace; "text" for a comment."""
     return tag.rsplit("}", 1)[-1] if isinstance(tag, str) else "text"

@@ -1,8 +1,8 @@
-"""DOCX to sections: paragraphs, lists and tables in the order of the document.
+"""Read DOCX: paragraphs, lists and tables in the order of the document.
 
-The XML is walked itself: python-docx leaves out content controls and text boxes. Text is made of
-runs (`rag.documents.outline`); equations (Office Math, ECMA-376 part 1, 22.1) become LaTeX; numbers
-of paragraphs stand in no text and are counted as Word does.
+The XML is walked directly, because python-docx omits content controls and text boxes. Text is made
+of runs (`rag.documents.outline`); equations (Office Math, ECMA-376 part 1, 22.1) become LaTeX;
+paragraph numbers are not stored and are counted as Word does.
 """
 
 import io
@@ -47,7 +47,7 @@ DEEPEST_MATH = 40
 DEEPEST = 12  # tables and content controls inside each other
 
 
-# Signs of fonts that have no letters (ECMA-376, `sym`): the last byte of their code.
+# Characters of symbol fonts (ECMA-376, `sym`), by the last byte of their code.
 SYMBOLS = {
     font: {int(code, 16): sign for code, sign in re.findall(r"(\w\w)(\S)", signs)}
     for font, signs in (
@@ -64,7 +64,7 @@ UNKNOWN_SIGN = "\ufffd"
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline; notes, headers, footers and comments stand behind the text."""
+    """Fill the outline; notes, headers, footers and comments follow the text."""
     from docx.opc.exceptions import OpcError
 
     check_package(outline.name, data, limits)
@@ -85,7 +85,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
 
 def _opened(data: bytes) -> Any:
-    """As `docx.Document` does, which refuses templates and documents with macros."""
+    """Open the document like `docx.Document`, but also templates and documents with macros."""
     from docx.opc.part import PartFactory
     from docx.package import Package
     from docx.parts.document import DocumentPart
@@ -99,7 +99,7 @@ def _line(element: Any) -> str:
 
 
 def _notes_and_running(document: Any) -> Iterator[str]:
-    """Footnotes and endnotes; what stands above and below every page, each once; comments."""
+    """Yield footnotes and endnotes; headers and footers, each once; and comments."""
     for _kind, part in _parts(document, NOTES):
         notes = part.iterchildren(f"{WORD}footnote", f"{WORD}endnote")
         yield from filter(None, map(_line, notes))
@@ -114,7 +114,7 @@ def _notes_and_running(document: Any) -> Iterator[str]:
 
 
 def _parts(document: Any, shape: re.Pattern[str]) -> Iterator[tuple[re.Match[str], Any]]:
-    """The parts of the package with such names, parsed."""
+    """Yield the package's parts with matching names, parsed."""
     from docx.oxml import parse_xml
 
     for part in document.part.package.iter_parts():
@@ -123,14 +123,14 @@ def _parts(document: Any, shape: re.Pattern[str]) -> Iterator[tuple[re.Match[str
 
 
 class Styles:
-    """Of each style its name, what it is based on, and what it says of headings and lists."""
+    """The name and base of each style, and what it says of headings and lists."""
 
     def __init__(self, document: Any) -> None:
         styles = document.styles.element.iterchildren(f"{WORD}style")
         self._styles = {style.get(f"{WORD}styleId"): style for style in styles}
 
     def _line(self, style_id: str) -> Iterator[Any]:
-        """The style and those that it is based on, the nearest first."""
+        """Yield the style and those it is based on, nearest first."""
         passed: set[str] = set()
         while style_id in self._styles and style_id not in passed:
             passed.add(style_id)
@@ -142,7 +142,7 @@ class Styles:
         return style_id if style is None else _value(style, "name") or style_id
 
     def level(self, style_id: str) -> int:
-        """Of a heading, from 1; 0 of any other paragraph."""
+        """Return a heading's level from 1; 0 for any other paragraph."""
         for style in self._line(style_id):
             level = _outline_level(style) or _level_of_style(_value(style, "name"))
             if level is not None:
@@ -159,7 +159,7 @@ def _level_of_style(name: str) -> int | None:
 
 
 def _outline_level(element: Any) -> int | None:
-    """From 1; 0 of body text; None where nothing is said."""
+    """Return the level from 1; 0 for body text; None if unspecified."""
     if element.find(f"{WORD}pPr/{WORD}outlineLvl") is None:
         return None
     value = _value(element, "pPr/outlineLvl")
@@ -167,7 +167,7 @@ def _outline_level(element: Any) -> int | None:
 
 
 class _DocxWalk:
-    """Fills the outline in reading order."""
+    """Walks the document in reading order and fills the outline."""
 
     def __init__(self, outline: Outline, styles: Styles, numbers: "Numbers") -> None:
         self.outline = outline
@@ -202,7 +202,8 @@ class _DocxWalk:
     def table(self, element: Any, depth: int) -> None:
         rows = _rows(element)
         if len(rows) == 1 or all(len(row) == 1 for row in rows):
-            for row in _opened_controls(element, f"{WORD}tr"):  # a frame around text
+            # A table of one cell, a frame around text.
+            for row in _opened_controls(element, f"{WORD}tr"):
                 for cell in _opened_controls(row, f"{WORD}tc"):
                     self.blocks(cell, depth + 1)
             return
@@ -210,7 +211,7 @@ class _DocxWalk:
         self.inner_tables(element, depth)
 
     def inner_tables(self, element: Any, depth: int) -> None:
-        """Tables that stand in cells, each under what its row is called."""
+        """Write tables inside cells, each under its row's name."""
         for row in _opened_controls(element, f"{WORD}tr"):
             cells = list(_opened_controls(row, f"{WORD}tc"))
             tables = [table for cell in cells for table in _opened_controls(cell, f"{WORD}tbl")]
@@ -222,7 +223,7 @@ class _DocxWalk:
 
 
 def _opened_controls(parent: Any, tag: str = f"{WORD}*") -> Iterator[Any]:
-    """The children, those inside content controls and tracked insertions among them."""
+    """Yield the children, including those in content controls and tracked insertions."""
     for child in parent.iterchildren():
         if any(child.find(f"{WORD}trPr/{WORD}{name}") is not None for name in ("del", "hidden")):
             continue
@@ -233,7 +234,7 @@ def _opened_controls(parent: Any, tag: str = f"{WORD}*") -> Iterator[Any]:
 
 
 def _runs(element: Any, marks: frozenset[Mark] = NO_MARKS) -> Iterator[Run]:
-    """With tabs, breaks and signs; fall-back copies left out."""
+    """Yield runs with tabs, breaks and symbols, without fallback copies."""
     for child in element.iterchildren():
         name = str(child.tag).removeprefix(WORD)
         if name in SIMPLE:
@@ -269,7 +270,7 @@ def _symbol(element: Any) -> str:
 
 
 def _field(element: Any) -> str:
-    """The state of a check box of an old form."""
+    """Return the state of a legacy form's check box."""
     box = element.find(f"{WORD}ffData/{WORD}checkBox")
     if box is None:
         return ""
@@ -297,7 +298,7 @@ OFF = {"0", "false", "off"}
 
 
 def _rows(table: Any) -> list[list[list[Any]]]:
-    """Of each cell the text, and over how many columns and rows it reaches."""
+    """Return for each cell its text and how many columns and rows it spans."""
     rows: list[list[list[Any]]] = []
     last: dict[int, list[Any]] = {}  # cell of each column
     for row in _opened_controls(table, f"{WORD}tr"):
@@ -316,7 +317,7 @@ def _rows(table: Any) -> list[list[list[Any]]]:
 
 
 def _cell_text(cell: Any) -> str:
-    """Its paragraphs; tables in it stand behind the table that it is of."""
+    """Return a cell's paragraphs; tables inside it are written after its table."""
     paragraphs = (written(_runs(control)) for control in _opened_controls(cell, f"{WORD}p"))
     return " ".join(filter(None, map(str.strip, paragraphs)))
 
@@ -325,12 +326,12 @@ def _cell_text(cell: Any) -> str:
 
 
 class Numbers:
-    """Counts as Word does; `label` is asked for each paragraph in reading order."""
+    """Counts paragraph numbers as Word does; call `label` for each paragraph in reading order."""
 
     def __init__(self, document: Any, styles: "Styles") -> None:
         self._levels: dict[str, dict[int, Any]] = {}
         self._lists: dict[str, str] = {}
-        self._restarts: dict[str, dict[int, int]] = {}  # levels that a list begins anew, once
+        self._restarts: dict[str, dict[int, int]] = {}  # levels at which a list restarts, once
         self._styles = styles
         self._counts: dict[str, list[Any]] = defaultdict(lambda: [None] * LEVELS)
         for _kind, lists in islice(_parts(document, LISTS), 1):
@@ -350,7 +351,7 @@ class Numbers:
             }
 
     def label(self, paragraph: Any, style_id: str) -> str | None:
-        """What stands before the paragraph; "" for a bullet, None where it is of no list."""
+        """Return the number before a paragraph; "" for a bullet, None outside lists."""
         name, level = _numbering(paragraph) or self._styles.numbering(style_id) or ("0", 0)
         its_list = self._lists.get(name)
         levels = self._levels.get(its_list or "", {})
@@ -387,7 +388,7 @@ def _whole_number(value: str, otherwise: int) -> int:
 
 
 def _value(element: Any, path: str) -> str:
-    """What the element at a path below this one says; "" where there is none."""
+    """Return the `val` of the element at a path; "" if there is none."""
     part = element.find("/".join(f"{WORD}{name}" for name in path.split("/")))
     return part.get(f"{WORD}val", "") if part is not None else ""
 
@@ -405,7 +406,7 @@ MATH_FORMS = {
 
 
 def latex(element: Any, depth: int = 0) -> str:
-    """The formula; what has no form of its own is told by its parts, in order."""
+    """Return a formula as LaTeX; an unknown construct as its parts in order."""
     if depth > DEEPEST_MATH:
         return ""
     name = element.tag.removeprefix(MATH)

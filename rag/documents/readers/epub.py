@@ -1,4 +1,4 @@
-"""EPUB to sections: its chapters in reading order (EPUB 3.3, "Open Container Format")."""
+"""Read EPUB: the chapters in reading order (EPUB 3.3, "Open Container Format")."""
 
 import io
 import posixpath
@@ -33,7 +33,7 @@ class _BookFile(NamedTuple):
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline; a chapter that is named and missing is told in the report."""
+    """Fill the outline; a missing chapter is reported."""
     check_package(outline.name, data, limits)
     with damage_message(outline.name), zipfile.ZipFile(io.BytesIO(data)) as archive:
         if RIGHTS in archive.namelist():
@@ -56,7 +56,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
             outline.leave_headings()
             outline.place(f"chapter {number}")
             html.read(chapter, outline, limits)
-        # The words of a table of contents are those of the chapters' headings.
+        # A table of contents only repeats the chapters' headings.
         contents = (item.place for item in items.values() if item.is_contents)
         report_unread(archive, outline, {*chapters, *contents})
     outline.pictures = sum(item.kind.startswith("image/") for item in items.values())
@@ -66,7 +66,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
 
 def _package(archive: zipfile.ZipFile) -> tuple[Any, str]:
-    """The list of what the book holds, and the folder that its names are relative to."""
+    """Return the package document, and the folder to which its names are relative."""
     from defusedxml.ElementTree import fromstring
 
     container: Any = fromstring(archive.read(CONTAINER))

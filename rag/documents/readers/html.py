@@ -1,4 +1,4 @@
-"""HTML to sections: what a person reads of a page. Nothing it links to is ever fetched."""
+"""Read HTML: the text that a person sees of a page. No link is ever fetched."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -24,10 +24,10 @@ BLOCKS = word_set(
     "caption thead tbody tfoot tr td th"
 )
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
-ENDS = "ends"  # the class of a section whose heading holds for nothing behind it
-WIDEST = 200  # columns or rows that one cell reaches over
-DEEPEST = 250  # nesting: deeper markup is taken as its text
-# Deeper than this the parser itself takes a time that grows with the square of the depth.
+ENDS = "ends"  # the class of a section whose heading does not apply after its end
+WIDEST = 200  # columns or rows that one cell may span
+DEEPEST = 250  # nesting; deeper markup is read as plain text
+# Beyond this depth the parser's time grows with the square of the depth.
 MOST_OPEN = 5_000
 TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
 CLOSED_BY_OTHERS = word_set(
@@ -56,7 +56,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
 
 def properties_of(tree: Any) -> dict[str, str]:
-    """What a page says of itself, by name."""
+    """Return the page's metadata by name."""
     return {
         (meta.attributes.get("name") or meta.attributes.get("property") or "").lower(): content
         for meta in tree.css("meta")
@@ -65,7 +65,7 @@ def properties_of(tree: Any) -> dict[str, str]:
 
 
 def read_fragment(markup: str, outline: Outline) -> None:
-    """Add a piece of HTML that stands in a Markdown file."""
+    """Add a piece of HTML from a Markdown file."""
     from selectolax.lexbor import LexborHTMLParser
 
     check_depth(markup, outline.name)
@@ -75,7 +75,7 @@ def read_fragment(markup: str, outline: Outline) -> None:
 
 
 def check_depth(markup: str, name: str) -> None:
-    """Raises TooLarge."""
+    """Raise TooLarge for markup that is nested too deeply."""
     steps = (
         -1 if end else 1 for end, tag in TAG.findall(markup) if tag.lower() not in CLOSED_BY_OTHERS
     )
@@ -98,19 +98,19 @@ STYLES = (
     (re.compile(r"font-size:0(?![.\d])"), Mark.HIDDEN),
 )
 UNSEEN = re.compile(r"display:none|visibility:(?:hidden|collapse)")
-NOTE = re.compile(r"\d{1,3}|[*†‡]{1,3}")  # what a link to a note below is called
+NOTE = re.compile(r"\d{1,3}|[*†‡]{1,3}")  # the text of a link to a footnote
 UNSEEN_MARK = marks_of(Mark.HIDDEN)
-GOES_ON = frozenset({"dt", "dd", "p", "div"})  # behind a term
+GOES_ON = frozenset({"dt", "dd", "p", "div"})  # which may follow a term
 
 
 class _HtmlWalk:
-    """Recursive descent; runs of inline markup are gathered into one paragraph."""
+    """Recursive descent; runs of inline markup are collected into one paragraph."""
 
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
         self.inline: list[Run] = []
         self.marks = NO_MARKS
-        self.is_term = False  # what is gathered ends with a term to be defined
+        self.is_term = False  # whether the collected text ends with a term to be defined
 
     def flush(self) -> None:
         self.outline.count_unseen(self.inline)
@@ -124,7 +124,7 @@ class _HtmlWalk:
         while child is not None:
             self.visit(child, depth)
             child = child.next
-        if element.tag == "dt":  # its definition goes on in the same paragraph
+        if element.tag == "dt":  # its definition follows in the same paragraph
             self._add("\n")
             self.is_term = True
         elif element.tag in BLOCKS:
@@ -145,7 +145,7 @@ class _HtmlWalk:
         self.marks = around
 
     def _leaf(self, element: Any) -> bool:
-        """Take what holds nothing else, or is not read."""
+        """Take an element without content, or one that is not read; return whether it was taken."""
         if element.tag == "-text":
             self._add(re.sub(r"\s+", " ", element.text_content or ""))
             self.is_term &= not self.inline[-1].text.strip()
@@ -207,7 +207,7 @@ def _attribute_number(element: Any, name: str, otherwise: int) -> int:
 
 
 def _box(attributes: Mapping[str, Any]) -> str:
-    """The state of a check box; other fields say nothing of a page."""
+    """Return the state of a check box; "" for other fields."""
     is_box = (attributes.get("type") or "").lower() in ("checkbox", "radio")
     return ("☑ " if "checked" in attributes else "☐ ") if is_box else ""
 
@@ -238,14 +238,14 @@ def _is_unseen(element: Any) -> bool:
 
 
 def _is_note(link: Any) -> bool:
-    """Whether a link is the number of a note, written onto what it is about: `450` and 1."""
+    """Return whether a link is a footnote number directly after a word: `450` and 1."""
     before = link.prev.text_content or "" if link.prev is not None else ""
     is_below = "#" in (link.attributes.get("href") or "")
     return is_below and before[-1:].isalnum() and bool(NOTE.fullmatch(link.text().strip()))
 
 
 def _is_grid(table: Any) -> bool:
-    """A table of facts; one that holds headings or other tables only arranges the page."""
+    """Return whether a table holds data; one with headings or tables inside is only layout."""
     parts = table.iter(include_text=False)  # a selector finds the table itself, too
     is_simple = all(part.css_first("table, h1, h2, h3") is None for part in parts)
     return is_simple and len(table.css("tr")) > 1
@@ -273,7 +273,7 @@ def _marks(element: Any) -> frozenset[Mark]:
 
 
 def _text(element: Any, between: str = " ") -> str:
-    """Of a heading or a cell, on one line; elements stand apart, what is raised does not."""
+    """Return a heading or cell on one line, with blanks between elements except raised text."""
     return one_line(written(_runs(element, NO_MARKS, between, 0)))
 
 

@@ -1,6 +1,7 @@
-"""Mails (EML, and MSG of Outlook) and mailboxes (RFC 4155) to sections.
+"""Read mails (EML, and MSG of Outlook) and mailboxes (RFC 4155).
 
-Who wrote to whom, the text, the attachments."""
+The sections are sender, recipients and date, the text, and the attachments.
+"""
 
 import codecs
 import io
@@ -25,8 +26,8 @@ from rag.documents.readers.registry import AttachedFiles
 from rag.errors import Unreadable
 
 WORD = re.compile(r"\w+")
-QUOTED = "quoted"  # the place of what was answered to
-# As programs mark it: by a line above the head of the older mail, or by elements of their own.
+QUOTED = "quoted"  # the locator of the quoted mail
+# How programs mark a quoted mail: by a line above its header, or by special elements.
 HISTORY = re.compile(
     r"^(?:-{3,} ?\S.{0,60}?-{3,}|_{20,})[ \t]*\n(?=(?:[ \t]*\n)*(?:[^\n:]{1,20}:[ \t].*\n?){2})",
     re.M,
@@ -40,7 +41,7 @@ HEADS_OF_QUOTED = (
     "#appendonsend, #divRplyFwdMsg, #mail-editor-reference-message-container, "
     "div[style*='border-top:solid #E1E1E1'], div[style*='border-top:solid #B5C4DF']"
 )
-STUB_SHARE = 0.4  # of the words of the HTML
+STUB_SHARE = 0.4  # share of the HTML's words
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -49,12 +50,12 @@ class _Mail:
     subject: str
     facts: tuple[tuple[str, str], ...]  # From, To, Date
     text: str
-    markup: str = ""  # the same as HTML
+    markup: str = ""  # the same text as HTML
     attached: tuple[tuple[str, bytes], ...] = field(default=())
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits, *, depth: int = 0) -> None:
-    """Fill the outline; attachments are read by the readers of their own formats."""
+    """Fill the outline; attachments are read by the readers of their formats."""
     with damage_message(outline.name, MessageError):
         mail = _of_outlook(data) if data.startswith(OLE_MAGIC) else _of_text(data)
     if not (mail.text.strip() or mail.markup.strip() or mail.attached or mail.subject):
@@ -79,7 +80,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits, *, depth: int = 0) -
 
 
 def _is_stub(mail: _Mail) -> bool:
-    """Whether the plain text leaves out what the HTML says: "Please view this in a browser"."""
+    """Return whether the plain text omits what the HTML says: "Please view this in a browser"."""
     from selectolax.lexbor import LexborHTMLParser
 
     body = LexborHTMLParser(mail.markup).body
@@ -88,7 +89,7 @@ def _is_stub(mail: _Mail) -> bool:
 
 
 def _write_text(text: str, outline: Outline) -> None:
-    """What was answered to is quoted: it is one passage at the end, not the text once more."""
+    """Write the text; a quoted mail becomes one passage at the end, not repeated text."""
     history = HISTORY.search(text)
     lines = ATTRIBUTION.sub(r"> \1\n", text[: history.start() if history else None]).split("\n")
     quoted = [line.lstrip("> ") for line in lines if line.startswith(">")]
@@ -105,7 +106,7 @@ def _write_text(text: str, outline: Outline) -> None:
 
 
 def _write_markup(markup: str, outline: Outline) -> None:
-    """As the text: what was answered to stands at the end."""
+    """Write the HTML; a quoted mail comes at the end, as in `_write_text`."""
     from selectolax.lexbor import LexborHTMLParser
 
     html.check_depth(markup, outline.name)
@@ -150,11 +151,11 @@ def _following_elements(element: Any) -> list[Any]:
 
 
 def _of_text(data: bytes) -> _Mail:
-    """A mail as it travels (RFC 5322)."""
-    if data.startswith(UTF_16):  # a mail that an editor saved
+    """Parse a mail (RFC 5322)."""
+    if data.startswith(UTF_16):  # saved by a text editor
         data = decode(data).encode()
     count, _, rest = data.partition(b"\n")
-    if count.strip().isdigit():  # Apple Mail writes its size before it, and notes behind it
+    if count.strip().isdigit():  # Apple Mail adds the size before and metadata after the mail
         data = rest[: int(count)]
     message = BytesParser(policy=policy.default).parsebytes(data)
     assert isinstance(message, EmailMessage)
@@ -173,7 +174,7 @@ def _content(part: object) -> str:
         return ""
     try:
         return str(part.get_content())
-    except (LookupError, ValueError):  # an encoding that nobody knows
+    except (LookupError, ValueError):  # an unknown encoding
         payload = part.get_payload(decode=True)
         return payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
 
@@ -191,7 +192,7 @@ def _attached(message: EmailMessage) -> Iterator[tuple[str, bytes]]:
 
 
 def _of_outlook(data: bytes) -> _Mail:
-    """A message that Outlook saved (MS-OXMSG)."""
+    """Parse a message saved by Outlook (MS-OXMSG)."""
     import oxmsg
 
     message = oxmsg.Message.load(io.BytesIO(data))
@@ -220,7 +221,7 @@ QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
 def read_mailbox(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline; a mail that cannot be read_mailbox is told in the report."""
+    """Fill the outline; a mail that cannot be read is reported."""
     mails = [part for part in BETWEEN.split(data) if part.strip()]
     for number, part in enumerate(mails, start=1):
         outline.leave_headings()

@@ -1,7 +1,8 @@
-"""Markdown to sections: one for each heading.
+"""Read Markdown: a section for each heading.
 
-Read as generators of sites write it, too: front matter, boxes, footnotes, definitions, tags of
-templates."""
+Extensions of site generators are understood: front matter, boxes, footnotes, definitions, template
+tags.
+"""
 
 import re
 import tomllib
@@ -21,8 +22,8 @@ FENCED = re.compile(
     r"\A(?:---|(\+{3}))[ \t]*\n(.*?)\n(?(1)\+{3}|(?:---|\.\.\.))[ \t]*(?:\n|\Z)", re.DOTALL
 )
 KEY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*[:=][ \t]*(.*)")
-BLOCK = re.compile(r"[|>][+-]?")  # the value stands in the lines below, set in
-# How a page is built, addressed and dated tells a reader nothing.
+BLOCK = re.compile(r"[|>][+-]?")  # the value is in the indented lines below
+# Keys about how a page is built, addressed and dated are not text.
 MACHINE_KEY = re.compile(
     r"title$|slug|layout|permalink|date|draft|weight|order|nav_|sidebar|toc|id$|image|url|path|link"
     r"|redirect|template|author|published|lastmod|tags$|hide|custom_|pagination|position|lang$"
@@ -37,27 +38,27 @@ PROPERTY_KEYS = {
 }
 PRODUCT_KEYS = ("model", "models", "product", "products")
 NESTED = re.compile(r"^(?:[ \t]+\S|- |\[)", re.MULTILINE)
-FEWEST_WORDS = 3  # of what is said and not set
+FEWEST_WORDS = 3  # words of a value that is text, not a setting
 
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """What we use of it."""
+    """The parts of the front matter that are used."""
 
     title: str = ""
     products: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()  # "key: value", without what only machines read
     author: str = ""
-    date: str = ""  # the latest that it names
+    date: str = ""  # the latest date
     tags: tuple[str, ...] = ()
-    records: Mapping[str, Any] = field(default_factory=dict)  # what is nested and holds sentences
+    records: Mapping[str, Any] = field(default_factory=dict)  # nested values that contain sentences
 
 
 def split_front_matter(text: str) -> tuple[FrontMatter, str]:
-    """The front matter, and the text after it.
+    """Return the front matter, and the text after it.
 
-    Flat keys, `[a, b]` and `- a` lists are read as they stand, also where the whole is no valid
-    YAML; what is nested by a parser.
+    Flat keys, `[a, b]` and `- a` lists are read line by line, also where the whole is invalid YAML;
+    nested values are parsed.
     """
     match = FENCED.match(text.lstrip("\n"))
     if not match or not KEY.search(match.group(2)):
@@ -81,9 +82,9 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
 
 
 def _records(text: str, parse: Callable[[str], Any]) -> dict[str, Any]:
-    """Lists and groups that hold sentences, such as the parameters of a command, by their keys.
+    """Return nested values that contain sentences, such as a command's parameters, by key.
 
-    Others build a page: menus, pictures, names of settings.
+    Other nested values configure a page: menus, pictures, settings.
     """
     if not NESTED.search(text):
         return {}
@@ -103,7 +104,7 @@ def _records(text: str, parse: Callable[[str], Any]) -> dict[str, Any]:
 
 
 def _in_words(value: Any, parser: Any) -> Any:
-    """With what is Markdown in its texts as a reader sees it."""
+    """Render the Markdown in a value's texts as a reader sees it."""
     if isinstance(value, Mapping):
         return {key: _in_words(inner, parser) for key, inner in value.items()}
     if isinstance(value, list):
@@ -161,12 +162,12 @@ def _unquote(text: str) -> str:
 
 TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^<>]{0,2000}>", re.DOTALL)
 TEMPLATE = re.compile(r"\{%[^%]{0,500}%\}|\{\{[<%][^{}]{0,500}[%>]\}\}")
-# Links to where a template points, and a word that one is given within a sentence.
+# Links whose target is a template, and a word passed to a template in a sentence.
 LINKED = re.compile(
     r"\[([^\[\]]{1,500})\]\(\s*(?:\{%[^%]{0,500}%\}|\{\{[^{}]{0,500}\}\})[^()\s]{0,200}\s*\)"
 )
 TEMPLATE_WORD = re.compile(r"(?<=\w )\{%-? *\w+ +[\"']([^\"'/.%]{1,80})[\"'] *-?%\}")
-# Of a heading or paragraph: "{#setup .wide}".
+# Attributes of a heading or paragraph: "{#setup .wide}".
 ATTRIBUTES = re.compile(r"(?<![ \t])[ \t]*\{:?[ \t]*[#.][^{}]{0,200}\}[ \t]*$")
 IMPORTED = re.compile(r" from ['\"][^'\"]{1,500}['\"];?$")
 ALERT = re.compile(r"\[!([A-Z]+)\]\s*")
@@ -177,7 +178,7 @@ MAX_NESTING = 40
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline from a Markdown file, its front matter included."""
+    """Fill the outline from a Markdown file, including its front matter."""
     text = clean(decode(data))
     front, body = split_front_matter(text)
     outline.title = front.title
@@ -191,10 +192,10 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         outline.leave_headings()
         write_properties(_in_words(front.records, _parser()), outline, limits)
     if outline.is_empty and body != text:
-        for fact in front.facts:  # a record that is nothing but its properties
+        for fact in front.facts:  # a document that has only front matter
             outline.entry(fact)
     if outline.is_empty and body != text:
-        outline.paragraph(front.title or outline.stem)  # pages of which only the title is written
+        outline.paragraph(front.title or outline.stem)  # a page that has only a title
 
 
 def _parser() -> Any:
@@ -211,7 +212,7 @@ def _parser() -> Any:
 
 
 def _footnotes(tokens: Sequence[Any]) -> dict[int, str]:
-    """Their texts; they stand at the end of the stream."""
+    """Return the texts of the footnotes, which are at the end of the token stream."""
     notes, note = defaultdict[int, str](str), None
     for token in tokens:
         if token.type in ("footnote_open", "footnote_close"):
@@ -226,8 +227,8 @@ class _MarkdownWalk:
 
     def __init__(self, outline: Outline, notes: dict[int, str]) -> None:
         self.outline = outline
-        self.notes = notes  # footnotes that were not written yet
-        self.table_notes: list[str] = []  # those of the table that is open
+        self.notes = notes  # footnotes that are not written yet
+        self.table_notes: list[str] = []  # footnotes of the open table
         self.in_footnotes = False
         self.lists: list[int | None] = []  # next number of each open list; None for bullets
         self.heading_level = 0
@@ -289,7 +290,7 @@ class _MarkdownWalk:
     _dt_close = _dd_close = _list_item_close
 
     def _footnote_block_open(self, _token: Any) -> None:
-        self.in_footnotes = True  # each was written behind what refers to it
+        self.in_footnotes = True  # each was written after its reference
 
     def _write_notes(self) -> None:
         for note in self.table_notes:
@@ -324,13 +325,13 @@ class _MarkdownWalk:
 
 
 def inline_text(token: Any) -> str:
-    """What a reader sees of a line: no emphasis marks, link targets or tags."""
+    """Return the visible text of a line: no emphasis marks, link targets or tags."""
     text = written(_runs(token.children or []))
     return ALERT.sub(lambda kind: f"{kind[1].capitalize()}: ", text) if text[:2] == "[!" else text
 
 
 def _runs(children: Sequence[Any]) -> Iterator[Run]:
-    """In code the tags are meant: `<name>`."""
+    """Yield the runs of a line; in code, tags are text: `<name>`."""
     marks = NO_MARKS
     pieces: list[str] = []
     for child in children:
@@ -370,6 +371,6 @@ def _visible(child: Any) -> str:
 
 
 def _without_tags(text: str) -> str:
-    """Neither of HTML nor of templates."""
+    """Remove HTML tags and template tags."""
     plain = TEMPLATE_WORD.sub(r"\1", LINKED.sub(r"\1", text))
     return ATTRIBUTES.sub("", TAG.sub("", TEMPLATE.sub("", plain)))

@@ -1,4 +1,4 @@
-"""OpenDocument texts, slides and sheets to sections (OASIS OpenDocument 1.3)."""
+"""Read OpenDocument texts, slides and sheets (OASIS OpenDocument 1.3)."""
 
 import io
 import re
@@ -38,7 +38,7 @@ TEXT, TABLE, DRAW = (f"{{{NAMES}:{part}:1.0}}" for part in ("text", "table", "dr
 OFFICE, PRESENTATION = (f"{{{NAMES}:{part}:1.0}}" for part in ("office", "presentation"))
 TITLE = "{http://purl.org/dc/elements/1.1/}title"
 STYLE = f"{{{NAMES}:style:1.0}}"
-FORMULA = "{http://www.w3.org/1998/Math/MathML}annotation"  # as it was typed
+FORMULA = "{http://www.w3.org/1998/Math/MathML}annotation"  # the formula as it was typed
 CONTENT = "content.xml"
 READ_PARTS = re.compile(r"content\.xml|styles\.xml|meta\.xml|Object [^/]*/content\.xml")
 BREAKS = {f"{TEXT}tab": "\t", f"{TEXT}line-break": "\n"}
@@ -53,11 +53,11 @@ NUMERALS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upp
 SKIPPED = {f"{TEXT}tracked-changes", f"{OFFICE}annotation", f"{TEXT}note-citation"}
 HIDDEN, DELETED = marks_of(Mark.HIDDEN), marks_of(Mark.DELETED)
 DEEPEST = 40  # frames, lists and tables inside each other
-MOST_REPEATED = 100_000  # rows that one stands for
+MOST_REPEATED = 100_000  # rows that one row element may stand for
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline; deleted text is left out, comments stand behind."""
+    """Fill the outline; deleted text is omitted, comments follow the text."""
     with damage_message(outline.name):
         parts = _parts(data, outline, limits)
     content = parts[CONTENT]
@@ -92,7 +92,7 @@ def _take_properties(outline: Outline, part: Any) -> None:
 
 
 def _parts(data: bytes, outline: Outline, limits: LoadLimits) -> dict[str, Any]:
-    """The content, and what is beside it that is read: charts, running lines, the title."""
+    """Return the content and other parts that are read: charts, styles, metadata."""
     from defusedxml.ElementTree import fromstring
 
     if not data.startswith(ZIP_START):
@@ -107,7 +107,7 @@ def _parts(data: bytes, outline: Outline, limits: LoadLimits) -> dict[str, Any]:
 
 
 class _Placed(NamedTuple):
-    """What stands on a slide, and where, in EMU."""
+    """An element of a slide with its position and size in EMU."""
 
     left: int
     top: int
@@ -136,7 +136,8 @@ class _OdfWalk:
             for style in part.iter(f"{TEXT}list-style")
             for level in style
         }
-        self.counts: Counter[tuple[str, int]] = Counter()  # of the entries of each kind of list
+        # Entries so far, for each list style and level.
+        self.counts: Counter[tuple[str, int]] = Counter()
         self.slides = 0
 
     def children(self, parent: Any, depth: int) -> None:
@@ -161,7 +162,7 @@ class _OdfWalk:
             self.entries(element, 0, element.get(f"{TEXT}style-name", ""))
         elif element.tag == f"{TABLE}table":
             self.table(element, depth)
-        elif element.get(f"{TEXT}display") == "none":  # a section that nobody sees
+        elif element.get(f"{TEXT}display") == "none":  # a hidden section
             self.outline.count_unseen([Run(" ".join(element.itertext()), HIDDEN)])
         else:
             self.children(element, depth + 1)
@@ -200,7 +201,7 @@ class _OdfWalk:
                     mark = "-"
 
     def label(self, level: Any, style: str, depth: int) -> str:
-        """`2.`, `b)`, `1.2`; nothing where entries are not counted."""
+        """Return an entry's number, `2.`, `b)`, `1.2`; "" where entries are not numbered."""
         form = level.get(f"{STYLE}num-format", "") if level is not None else ""
         if not form:
             return ""
@@ -213,7 +214,7 @@ class _OdfWalk:
         return f"{before}{figures}{after}"
 
     def table(self, element: Any, depth: int) -> None:
-        """Tables that stand in its cells come behind it, under what their row is called."""
+        """Write a table, then the tables inside its cells, each under its row's name."""
         rows = list(_direct_children(element, f"{TABLE}table-row"))
         self.outline.table(spread([self.cells(row) for row in rows]))
         for row in rows:
@@ -224,7 +225,7 @@ class _OdfWalk:
                 self.table(table, depth + 1)
 
     def words(self, element: Any) -> str:
-        """The text of an element, its footnotes apart."""
+        """Return the text of an element without footnotes."""
         return written(self.runs(element, NO_MARKS)).strip("\n")
 
     def runs(self, element: Any, marks: frozenset[Mark]) -> Iterator[Run]:
@@ -243,7 +244,7 @@ class _OdfWalk:
             yield Run(child.tail or "", marks)
 
     def cells(self, row: Any) -> list[tuple[str, int, int]]:
-        """Of each cell the text, and over how many columns and rows it reaches."""
+        """Return for each cell its text and how many columns and rows it spans."""
         cells: list[tuple[str, int, int]] = []
         for cell in row.iterfind(f"{TABLE}table-cell"):
             text = " ".join(map(self.words, _direct_children(cell, f"{TEXT}p")))
@@ -253,7 +254,7 @@ class _OdfWalk:
         return cells
 
     def comments(self, body: Any) -> None:
-        """What people noted; deleted text is only counted."""
+        """Write the comments; deleted text is only counted."""
         for note in body.iter(f"{OFFICE}annotation"):
             words = " ".join(map(self.words, note.iter(f"{TEXT}p")))
             self.outline.paragraph(f"Comment: {words}" if words else "")
@@ -261,7 +262,7 @@ class _OdfWalk:
             self.outline.count_unseen([Run(" ".join(changes.itertext()), DELETED)])
 
     def running(self, part: Any) -> None:
-        """What stands above and below every page, once."""
+        """Write headers and footers, each once."""
         lines = (
             (place.capitalize(), one_line(self.words(line)))
             for place in ("header", "footer")
@@ -287,7 +288,7 @@ HIDDEN_SHEET = f"{STYLE}table-properties[@{TABLE}display='false']"
 
 
 def read_sheets(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline with the values of all visible sheets, and the notes of cells."""
+    """Fill the outline with the values of all visible sheets, and the cells' comments."""
     with damage_message(outline.name):
         parts = _parts(data, outline, limits)
         for part in parts.values():
@@ -296,12 +297,12 @@ def read_sheets(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
 
 class _SheetReader:
-    """What cells hold, written with what their formats add."""
+    """Reads cells as they are displayed, in full precision."""
 
     def __init__(self, outline: Outline, parts: Mapping[str, Any]) -> None:
         self._content = parts[CONTENT]
         self._walk = _OdfWalk(outline, parts.values())
-        self._is_scaled = any(  # it shows thousands
+        self._is_scaled = any(  # the format shows thousands
             style.get(SCALED) for part in parts.values() for style in part.iter()
         )
         self._unseen = {
@@ -356,7 +357,7 @@ class _SheetReader:
             for column in range(first, min(first + count, WIDEST)):
                 place = f"{letters_of(column)}{number}"
                 text = self._cell(cell, place) if len(cell) else ""
-                if formula and not text:  # its result is not stored
+                if formula and not text:  # the formula's result is not stored
                     formulas.append(place)
                     text = TypedCell(f"={formula}", None, place)
                 yield text
@@ -373,7 +374,7 @@ class _SheetReader:
         return text_of(stored == "true") if stored else text
 
     def _figure(self, text: str, value: float, kind: str) -> str:
-        """All digits of a value, with the currency, the unit or the zeros that are seen."""
+        """Write all digits of a value, with the currency, unit or leading zeros of its format."""
         match = AFFIXES.fullmatch(text)
         if match is None or (self._is_scaled and kind == "float"):
             return number_text(value)
@@ -391,7 +392,7 @@ class _SheetReader:
 
 
 def _numbered(parent: Any, kind: str, *others: str) -> Iterator[tuple[int, Any]]:
-    """Rows, columns or cells with their places from 1; one may stand for several."""
+    """Yield rows, columns or cells with their numbers from 1; one may stand for several."""
     number = 1
     names = {f"{TABLE}table-{kind}", *others}
     repeated = f"{TABLE}number-{'rows' if kind == 'row' else 'columns'}-repeated"
@@ -415,7 +416,7 @@ def _unseen(table: Any, kind: str) -> set[int]:
 
 
 def _styles(content: Any) -> Iterator[tuple[str, frozenset[Mark]]]:
-    """What styles of characters say of raised, lowered, struck and hidden text."""
+    """Yield what character styles say of raised, lowered, struck and hidden text."""
     for style in content.iter(f"{STYLE}style"):
         properties = style.find(f"{STYLE}text-properties")
         if properties is None:
@@ -435,7 +436,7 @@ def _styles(content: Any) -> Iterator[tuple[str, frozenset[Mark]]]:
 
 
 def _direct_children(element: Any, tag: str) -> Iterator[Any]:
-    """What it holds itself, not what the tables in it hold."""
+    """Yield the element's own descendants with a tag, without those of tables inside it."""
     for child in element:
         if child.tag == tag:
             yield child

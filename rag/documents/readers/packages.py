@@ -1,4 +1,7 @@
-"""The zip around DOCX, PPTX, XLSX, OpenDocument and EPUB, checked before any library opens it."""
+"""Check the ZIP of DOCX, PPTX, XLSX, OpenDocument and EPUB before any library opens it.
+
+Also read the drawings in such files, and report parts that were not read.
+"""
 
 import io
 import posixpath
@@ -15,8 +18,8 @@ from rag.documents.outline import Outline
 from rag.documents.reports import counted, first_of
 from rag.errors import TooLarge, Unreadable
 
-# A document type that says something itself brings entity bombs and external entities; one that
-# only names a file is written by LibreOffice about macros, and in books, and is not fetched.
+# A document type with declarations allows entity bombs and external entities. One that only
+# names a file, as LibreOffice writes for macros and books have, is not fetched.
 DOCTYPE = re.compile(rb"<!\s*(?:ENTITY|DOCTYPE[^>\[]*\[)", re.IGNORECASE)
 ENCODINGS = ("utf-16-le", "utf-16-be")
 WIDE_DOCTYPE = re.compile(
@@ -24,23 +27,24 @@ WIDE_DOCTYPE = re.compile(
 )
 ZIP_START = b"PK"
 NEEDS_PASSWORD = "the file is encrypted and needs a password. Save it without one."
-SMALL_BYTES = MEBIBYTE  # of a part, whatever its ratio
+SMALL_BYTES = MEBIBYTE  # a part up to this size may have any ratio
 PROLOGUE_BYTES = MEBIBYTE
 MAX_PARTS = 20_000
 XML_ENDINGS = (".xml", ".rels", ".vml")
-NO_MEMORY = 2  # as libxml2 counts its errors, which says "unknown error" of it
+NO_MEMORY = 2  # libxml2's error code, whose message is "unknown error"
 BROKEN: tuple[type[Exception], ...] = (
-    *(SyntaxError, LookupError, ValueError, TypeError, AttributeError),  # the first of XML parsers
+    # SyntaxError is raised by XML parsers.
+    *(SyntaxError, LookupError, ValueError, TypeError, AttributeError),
     *(NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError, OSError),
 )
 
 
 def check_package(name: str, data: bytes, limits: LoadLimits) -> None:
-    """The directory is believed: no library unpacks more of a part than it says there.
+    """Check a package by its directory: no library unpacks more of a part than it states.
 
     Raises:
-        Unreadable: damaged, encrypted, or with a document type in a part.
-        TooLarge: it would unpack to more than the limits allow.
+        Unreadable: Damaged, encrypted, or with a document type in a part.
+        TooLarge: It would unpack to more than the limits allow.
     """
     with damage_message(name), zipfile.ZipFile(io.BytesIO(data)) as archive:
         parts = archive.infolist()
@@ -53,7 +57,7 @@ def check_package(name: str, data: bytes, limits: LoadLimits) -> None:
 
 @contextmanager
 def damage_message(name: str, *errors: type[Exception]) -> Iterator[None]:
-    """What libraries raise about broken parts, these errors among them, becomes Unreadable."""
+    """Turn errors that libraries raise for damaged parts, and `errors`, into Unreadable."""
     try:
         yield
     except (*BROKEN, *errors) as error:
@@ -97,7 +101,7 @@ def _refuse_doctype(name: str, part: str, piece: bytes) -> None:
         )
 
 
-# ── Drawings, and what was not read ──────────────────────────────────────────────────────────
+# ── Drawings, and reports of unread parts ────────────────────────────────────────────────────────
 
 EMBEDDED = re.compile(r".*/embeddings/[^/]+|.*\.(?:html?|mht|rtf|txt|pdf|(?:doc|xls|ppt)x?)", re.I)
 MARKUP = (".xml", ".xhtml", ".html", ".htm", ".svg")
@@ -116,7 +120,7 @@ CATEGORIES, VALUES = ("cat", "xVal"), ("val", "yVal")
 
 
 def read_drawings(data: bytes, outline: Outline, read: re.Pattern[str]) -> None:
-    """Diagrams and charts of a package; what else holds text and is none of `read` is reported."""
+    """Add the diagrams and charts of a package; report other parts with text not in `read`."""
     from defusedxml.ElementTree import fromstring
 
     with damage_message(outline.name), zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -133,7 +137,7 @@ def read_drawings(data: bytes, outline: Outline, read: re.Pattern[str]) -> None:
 
 
 def _report_embedded(archive: zipfile.ZipFile, outline: Outline) -> None:
-    """Files within the file; those of charts only repeat their figures."""
+    """Report embedded files; those of charts only repeat the charts' figures."""
     names = archive.namelist()
     of_charts = b"".join(archive.read(name) for name in names if "/charts/_rels/" in name)
     files = [posixpath.basename(name) for name in filter(EMBEDDED.fullmatch, names)]
@@ -143,7 +147,7 @@ def _report_embedded(archive: zipfile.ZipFile, outline: Outline) -> None:
 
 
 def report_unread(archive: zipfile.ZipFile, outline: Outline, read: Container[str]) -> None:
-    """Each part of a package of markup that holds words and was not read, by its name."""
+    """Report each part of a markup package that has text and was not read."""
     for name in archive.namelist():
         if name not in read and name.lower().endswith(MARKUP) and not NO_TEXT.fullmatch(name):
             _report(name, HEADS.sub(b"", archive.read(name)), outline)
@@ -166,7 +170,7 @@ def _write_comments(comments: Any, outline: Outline) -> None:
 
 
 def write_diagram(model: Any, outline: Outline) -> None:
-    """SmartArt: the text of each of its points, below those that they belong to."""
+    """Write a SmartArt diagram: the text of each point, below its parent."""
     points = {}
     for point in model.iter(f"{DIAGRAM_NAMES}pt"):
         lines = ("".join(texts_within(line, "t")) for line in point.iter(f"{DRAWING}p"))
@@ -188,7 +192,7 @@ def _write_chart_title(space: Any, outline: Outline) -> None:
 
 
 def write_chart(space: Any, outline: Outline) -> None:
-    """The figures of any kind of chart, as they are stored beside the picture of it."""
+    """Write the figures of any chart, which are stored with it."""
     outline.paragraph("".join(texts_within(space.find(f"{CHART}chart/{CHART}title"), "t")))
     series = list(space.iter(f"{CHART}ser"))
     categories = max((_points(sery, CATEGORIES) for sery in series), key=len, default={})
@@ -206,7 +210,7 @@ def write_chart(space: Any, outline: Outline) -> None:
 
 
 def _points(series: Any, names: tuple[str, ...]) -> dict[int, str]:
-    """The stored texts of categories, or of values, by their places."""
+    """Return the stored texts of categories or values, by position."""
     for name in names:
         stored = series.find(f"{CHART}{name}")
         if stored is not None:
@@ -232,20 +236,20 @@ DRAWINGS = (
 
 
 def texts_within(element: Any, tag: str) -> list[str]:
-    """The texts of all elements of a name, in whatever namespace."""
+    """Return the texts of all elements with a tag, in any namespace."""
     ending = "}" + tag
     parts = () if element is None else element.iter()
     return [part.text or "" for part in parts if str(part.tag).endswith(ending)]
 
 
-# ── What Office and OpenDocument have in common ──────────────────────────────────────────────
+# ── Shared by Office and OpenDocument ────────────────────────────────────────────────────────────
 
 SLACK = 60_000  # EMU by which shapes may overlap, about five points
 ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 
 
 def numeral(count: int, kind: str) -> str:
-    """The number of a paragraph: `lowerRoman`, `upperLetter`; else in figures."""
+    """Return a paragraph's number as `lowerRoman`, `upperLetter` and so on, else in digits."""
     if kind.endswith("Letter"):
         text = chr(ord("a") + (count - 1) % 26) * (1 + (count - 1) // 26 % 4)
     elif kind.endswith("Roman") and count < 40:
@@ -256,7 +260,10 @@ def numeral(count: int, kind: str) -> str:
 
 
 def in_reading_order(shapes: Sequence[Any]) -> list[Any]:
-    """Bands that nothing crosses, from the top; those of several shapes are read by columns."""
+    """Sort shapes into horizontal bands from the top.
+
+    Bands of several shapes are read by columns.
+    """
     if len(shapes) < 2:
         return list(shapes)
     rows = _bands(shapes, "top", "height")
@@ -272,7 +279,7 @@ def in_reading_order(shapes: Sequence[Any]) -> list[Any]:
 
 
 def _bands(shapes: Sequence[Any], start: str, size: str) -> list[list[Any]]:
-    """Groups of shapes between which nothing stands, along one side."""
+    """Group shapes that overlap along one axis."""
     bands: list[list[Any]] = []
     end = 0
     for shape in sorted(shapes, key=lambda shape: getattr(shape, start) or 0):

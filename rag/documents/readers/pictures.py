@@ -1,7 +1,7 @@
-"""Text in pictures, by a model that comes with the extra `groundnote[ocr]`: nothing is fetched.
+"""Read text in pictures with a model from the extra `groundnote[ocr]`: nothing is downloaded.
 
-One model reads some fifty languages in Latin and East Asian scripts; models of other scripts that
-the settings name read each picture too, and what is read best is taken.
+One model reads some fifty languages in Latin and East Asian scripts. Models of other scripts that
+the settings name read each picture too, and the best result is taken.
 """
 
 import gc
@@ -25,9 +25,9 @@ from rag.errors import SetupError, TooLarge, Unreadable
 
 
 def models_for(languages: Iterable[str], folder: Path) -> tuple[str, ...]:
-    """The files of those languages that the packaged model does not read, as far as they are there.
+    """Return the existing model files for languages that the packaged model does not read.
 
-    `missing` says what is not.
+    `missing` returns what to do for the others.
     """
     if not is_installed():
         return ()
@@ -36,7 +36,7 @@ def models_for(languages: Iterable[str], folder: Path) -> tuple[str, ...]:
 
 
 def missing(languages: Iterable[str], folder: Path) -> list[str]:
-    """What to do for each language that cannot be read yet."""
+    """Return what to do for each language that cannot be read yet."""
     steps = []
     for language in languages:
         name, url = _file_and_url(language)
@@ -48,7 +48,10 @@ def missing(languages: Iterable[str], folder: Path) -> list[str]:
 
 
 def _file_and_url(language: str) -> tuple[str, str]:
-    """Both empty for what the packaged model reads; a name without a URL for what none does."""
+    """Return (file, URL) of a language's model.
+
+    Both are "" if the packaged model reads it; only the URL is "" if no model does.
+    """
     from rapidocr import EngineType, ModelType, OCRVersion
     from rapidocr.inference_engine.base import FileInfo, InferSession
     from rapidocr.utils.typings import TaskType
@@ -66,7 +69,10 @@ def _file_and_url(language: str) -> tuple[str, str]:
 
 
 def check(languages: Iterable[str], folder: Path) -> str:
-    """What reads pictures here. Raises SetupError for a language that is set and not read."""
+    """Describe what reads pictures.
+
+    Raises SetupError for a configured language that is not read.
+    """
     names = list(languages)
     if not is_installed():
         if names:
@@ -81,25 +87,25 @@ def check(languages: Iterable[str], folder: Path) -> str:
 
 
 MOST_PIXELS = 60_000_000  # of a picture
-SIDES = (1_000, 1_600)  # pixels that are looked at: larger pictures are made smaller
-SIDE_OF_SEARCH = 1_280  # where text is looked for; 2,000 take 750 MiB more and find no more
-TIME_SHARE = 0.7  # of what a file may take; what is left over stays unread, and is told
+SIDES = (1_000, 1_600)  # side lengths in pixels; larger pictures are scaled down
+SIDE_OF_SEARCH = 1_280  # side length for text detection; 2,000 take 750 MiB more and find no more
+TIME_SHARE = 0.7  # of a file's time limit; pictures left over are not read but reported
 LEAST_SCORE = 0.6
-SAME_LINE = 0.5  # of its height, that two pieces share
-MODEL_BYTES = 3 * 1024 * 1024 * 1024  # of address space; half of it is ever used
-MOST_ADDRESS_SPACE = 4 * 1024 * 1024 * 1024  # then the model is loaded anew
+SAME_LINE = 0.5  # of the height that two pieces on one line share
+MODEL_BYTES = 3 * 1024 * 1024 * 1024  # of address space; at most half of it is used
+MOST_ADDRESS_SPACE = 4 * 1024 * 1024 * 1024  # then the model is loaded again
 MARK = "read by OCR"
 INSTALL = "text in pictures is read where groundnote[ocr] is installed"
 
 
 def is_installed() -> bool:
-    """Whether the extra is there."""
+    """Return whether the extra is installed."""
     return find_spec("rapidocr") is not None
 
 
 @dataclass(frozen=True, slots=True)
 class OcrWords:
-    """Words that were seen, with their place in pixels from the upper left corner."""
+    """Recognised words, with their place in pixels from the upper left corner."""
 
     text: str
     left: float
@@ -109,7 +115,7 @@ class OcrWords:
 
 
 class OcrClock:
-    """The time of one file: reading pictures may take much of it."""
+    """The time for OCR of one file, a large part of the file's limit."""
 
     def __init__(self, limits: LoadLimits) -> None:
         ends = time.process_time() + TIME_SHARE * limits.max_seconds
@@ -121,7 +127,7 @@ class OcrClock:
 
 
 def _last_second() -> float:
-    """Of the processor's time that this process has: others may have used much for this file."""
+    """Return the process's limit of processor time, part of which is used already."""
     try:
         import resource
     except ImportError:  # Windows
@@ -132,8 +138,8 @@ def _last_second() -> float:
 
 @cache
 def _take_room() -> None:
-    """Once: the model's own memory comes on top of what a file may take."""
-    with suppress(ImportError, ValueError, OSError):  # Windows; or somebody allows no more
+    """Raise the memory limit once: the model's memory comes on top of a file's."""
+    with suppress(ImportError, ValueError, OSError):  # Windows; or the limit may not be raised
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -143,7 +149,7 @@ def _take_room() -> None:
 
 @cache
 def _engine(model: str) -> Any:
-    """The packaged one for "", else that of a file."""
+    """Load a model from its file, or the packaged one for ""."""
     from rapidocr import EngineType, RapidOCR
 
     kinds = {f"{part}.engine_type": EngineType.OPENVINO for part in ("Det", "Cls", "Rec")}
@@ -158,10 +164,10 @@ def _engine(model: str) -> Any:
 
 
 def recognise(picture: Any, models: Iterable[str] = ()) -> tuple[PdfLine, ...]:
-    """The lines of a picture (of Pillow), from top to bottom, as those of a page are."""
+    """Return the lines of a Pillow picture from top to bottom, as those of a PDF page."""
     import numpy
 
-    if _address_space() > MOST_ADDRESS_SPACE:  # it grows a little with each picture
+    if _address_space() > MOST_ADDRESS_SPACE:  # memory grows a little with each picture
         _engine.cache_clear()
         gc.collect()
     plain = picture.convert("RGB")
@@ -173,7 +179,7 @@ def recognise(picture: Any, models: Iterable[str] = ()) -> tuple[PdfLine, ...]:
 
 
 def _pieces(output: Any) -> list[tuple[OcrWords, float]]:
-    """With how sure it is of each."""
+    """Return the recognised words with their scores."""
     if output.txts is None:
         return []
     return [
@@ -184,7 +190,7 @@ def _pieces(output: Any) -> list[tuple[OcrWords, float]]:
 
 
 def _address_space() -> int:
-    """Bytes of this process; 0 where that is not told."""
+    """Return the address space of this process in bytes; 0 if unknown."""
     with suppress(OSError, ValueError):
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
         return pages * os.sysconf("SC_PAGE_SIZE")
@@ -192,7 +198,7 @@ def _address_space() -> int:
 
 
 def _framed(picture: Any) -> Any:
-    """On white, of one of few sizes: the model keeps the memory that each size has once taken."""
+    """Put a picture on a white one of few sizes: the model keeps memory for each size."""
     from PIL import Image
 
     side = next(side for side in SIDES if max(picture.size) <= side)
@@ -207,7 +213,7 @@ def _box(corners: Any) -> tuple[float, float, float, float]:
 
 
 def as_lines(pieces: Iterable[OcrWords], height: float) -> Iterator[PdfLine]:
-    """Pieces that stand beside each other are one line with several cells."""
+    """Join words beside each other to lines, each a cell."""
     rows: list[list[OcrWords]] = []
     for piece in sorted(pieces, key=lambda piece: piece.top):
         row = next((row for row in reversed(rows[-3:]) if _is_beside(row[0], piece)), None)
@@ -240,17 +246,17 @@ FORMATS = (
     "GIF",
     "WEBP",
     "BMP",
-)  # no other decoder of Pillow's is ever tried
+)  # only these decoders of Pillow are used
 MOST_FRAMES = 200
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline. Raises Unreadable where the extra is missing."""
+    """Fill the outline. Raises Unreadable if the extra is not installed."""
     if not is_installed():
         raise Unreadable(outline.name, f"this is a picture; {INSTALL}.")
     from PIL import Image, UnidentifiedImageError
 
-    Image.MAX_IMAGE_PIXELS = None  # asked below, before anything is unpacked
+    Image.MAX_IMAGE_PIXELS = None  # checked below, before decoding
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
             frames = getattr(picture, "n_frames", 1) if picture.format == "TIFF" else 1

@@ -1,4 +1,4 @@
-"""PPTX to sections: one for each slide, its notes below."""
+"""Read PPTX: a section for each slide, with its notes below."""
 
 import io
 import re
@@ -45,7 +45,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
 
 def _opened(data: bytes) -> Any:
-    """As `pptx.Presentation` does, which refuses shows and templates."""
+    """Open the file like `pptx.Presentation`, but also shows and templates."""
     from pptx.opc.package import PartFactory
     from pptx.package import Package
     from pptx.parts.presentation import PresentationPart
@@ -72,7 +72,7 @@ def _write_slide(number: int, slide: Any, outline: Outline) -> None:
 
 
 def _ungrouped_shapes(shapes: Any, depth: int) -> Iterator[Any]:
-    """Shapes in the order in which people read them, groups opened."""
+    """Yield the shapes in reading order, with groups opened."""
     for shape in in_reading_order(list(shapes)):
         if hasattr(shape, "shapes") and depth < DEEPEST:
             yield from _ungrouped_shapes(shape.shapes, depth + 1)

@@ -1,4 +1,4 @@
-"""The reader of each format, loaded when the first file of its kind comes."""
+"""The reader of each format, imported when the first file of its kind is read."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -10,7 +10,7 @@ from rag.documents.outline import Outline
 from rag.errors import TooLarge, Unreadable
 from rag.records import ParsedDocument
 
-Reader = Callable[[bytes, Outline, LoadLimits], None]  # fills the outline
+Reader = Callable[[bytes, Outline, LoadLimits], None]  # it fills the outline
 READERS = {
     FileKind.MARKDOWN: "markdown",
     FileKind.HTML: "html",
@@ -37,19 +37,19 @@ READERS = {
     FileKind.SUBTITLES: "text:read_subtitles",
     **{kind: "pictures" for kind in FileKind if kind.startswith("image/")},
 }
-MOST_INSIDE = 50  # files that stand in another one
+MOST_INSIDE = 50  # files contained in another file
 DEEPEST_INSIDE = 3  # a mail in a mail in a mail
 
 
 def reader_of(kind: FileKind) -> Reader:
-    """Its module is loaded now."""
+    """Return the reader of a kind, importing its module."""
     module, _, name = READERS[kind].partition(":")
     reader = getattr(import_module(f"rag.documents.readers.{module}"), name or "read")
     return cast(Reader, reader)
 
 
 class AttachedFiles:
-    """Files that stand in another one, such as the attachments of a mail: its next sections."""
+    """Files contained in another file, such as a mail's attachments: its next sections."""
 
     def __init__(self, outline: Outline, limits: LoadLimits, *, depth: int) -> None:
         self._outline = outline
@@ -58,7 +58,10 @@ class AttachedFiles:
         self._count = 0
 
     def add(self, name: str, data: bytes) -> None:
-        """What cannot be read is told in the report. Raises TooLarge as every reader does."""
+        """Read an attachment; one that cannot be read is reported.
+
+        Raises TooLarge like any reader.
+        """
         self._count += 1
         if self._count > MOST_INSIDE or self._depth >= DEEPEST_INSIDE:
             self._outline.left_out.append(f"attachment {name}: too many, or too deep inside")
@@ -81,11 +84,11 @@ class AttachedFiles:
 
 
 def load(name: str, data: bytes, *, limits: LoadLimits) -> ParsedDocument:
-    """Read a file in this process; `guard.GuardedLoader` is for files nobody has vouched for.
+    """Read a file in this process; for untrusted files use `GuardedLoader`.
 
     Raises:
-        Unreadable: encrypted, broken, without text, or a format that is not supported.
-        TooLarge: more bytes, pages, cells or characters than the limits allow.
+        Unreadable: Encrypted, damaged, without text, or an unsupported format.
+        TooLarge: More bytes, pages, cells or characters than the limits allow.
     """
     check_size(name, len(data), limits=limits)
     if not data:

@@ -1,6 +1,6 @@
-"""reStructuredText to sections, through the page that docutils builds: what a person reads of it.
+"""Read reStructuredText, through the HTML page that docutils makes of it; and AsciiDoc.
 
-No other file is read and nothing raw is let through; what docutils complains of stays as text.
+No other file is read and no raw markup is used; text that docutils rejects is kept as it is.
 """
 
 import csv
@@ -28,7 +28,7 @@ CODE = word_set(
     "code code-block sourcecode highlight-block prompt ipython doctest testcode testoutput "
     "console terminal math"
 )
-# They say how pages are built, bring in what is not in this file, or draw.
+# Directives that control pages, include other files, or draw.
 HIDDEN = word_set(
     "toctree include literalinclude index meta highlight contents sectnum section-numbering raw "
     "default-role title autosummary currentmodule module rst-class tabularcolumns sectionauthor "
@@ -48,11 +48,11 @@ OBJECTS = word_set(
     "enumerator var member namespace directive event command"
 )
 PICTURES = word_set("image figure thumbnail")
-ROLES = frozenset(english.roles) - {"index"}  # which docutils only names
+ROLES = frozenset(english.roles) - {"index"}  # which docutils does not implement
 
 
 class _AnyOptions(dict[str, Callable[..., Any]]):
-    """Options of any name are taken as they come."""
+    """A directive's options, of any name, taken unchanged."""
 
     def __missing__(self, name: str) -> Callable[..., Any]:
         return lambda value: value or ""
@@ -62,7 +62,7 @@ class _AnyOptions(dict[str, Callable[..., Any]]):
 
 
 class _Lenient(Directive):  # type: ignore[misc]  # docutils has no types
-    """Any arguments, options and body."""
+    """A directive with any arguments, options and body."""
 
     optional_arguments = 1
     final_argument_whitespace = True
@@ -87,7 +87,7 @@ class _Hidden(_Lenient):
 
 
 class _Code(_Lenient):
-    """Its first word names a language; of `math` it is of the formula."""
+    """A code block; its first word is the language, except in `math`."""
 
     def run(self) -> list[Any]:
         head = "\n".join(self.arguments).split("\n") if self.arguments else []
@@ -100,7 +100,7 @@ class _Code(_Lenient):
 
 
 class _Picture(_Lenient):
-    """Its words: what it shows, and its caption."""
+    """A picture, replaced by its alternative text and caption."""
 
     def run(self) -> list[Any]:
         picture = nodes.image(uri="", alt=self.options.get("alt") or "")
@@ -108,7 +108,7 @@ class _Picture(_Lenient):
 
 
 class _Note(_Lenient):
-    """A box: its kind stands in front of its first paragraph."""
+    """A box; its kind is written before its first paragraph."""
 
     optional_arguments = 0
 
@@ -121,7 +121,7 @@ class _Note(_Lenient):
 
 
 class _Since(_Lenient):
-    """`.. versionadded:: 2.0`, with what came."""
+    """A version note such as `.. versionadded:: 2.0`, with its text."""
 
     def run(self) -> list[Any]:
         version, _, rest = self.words().partition(" ")
@@ -135,7 +135,7 @@ class _Since(_Lenient):
 
 
 class _Object(_Lenient):
-    """Something with a name that is described below it: a function, a setting, an option."""
+    """A described object: a function, a setting, an option."""
 
     def run(self) -> list[Any]:
         described = self.nested(nodes.container())
@@ -148,7 +148,7 @@ class _Object(_Lenient):
 
 
 class _Titled(_Lenient):
-    """Words, and what stands below them: a box, a tab, a card."""
+    """A box, tab or card: a title and its contents."""
 
     def run(self) -> list[Any]:
         body = self.nested(nodes.container()).children
@@ -176,7 +176,7 @@ KINDS: tuple[tuple[Container[str], type[Directive]], ...] = (
 
 
 def register(text: str) -> None:
-    """Make docutils know every directive and role that a text uses."""
+    """Register every directive and role that a text uses with docutils."""
     for name in set(map(str.lower, DIRECTIVE.findall(text))):
         kind = _kind(name)
         if kind is not None:
@@ -188,7 +188,7 @@ def register(text: str) -> None:
 
 
 def _kind(name: str) -> type[Directive] | None:
-    """None for those that docutils reads well by itself."""
+    """Return the directive for a name; None where docutils' own is used."""
     bare = name.rpartition(":")[2]
     if bare.startswith("auto"):
         return _Hidden
@@ -199,7 +199,7 @@ def _kind(name: str) -> type[Directive] | None:
 def _role(
     name: str, _raw: str, text: str, *_rest: Any, **_more: Any
 ) -> tuple[list[Any], list[Any]]:
-    """The words that a reader sees; where they are another section's title, it is looked up."""
+    """Return the visible text of a role; the title of a referenced section is filled in later."""
     plain = utils.unescape(text).strip()
     match = TEXT_BEFORE_TARGET.fullmatch(plain)
     if match:
@@ -215,7 +215,7 @@ def _role(
 
 
 def words_of_label(label: str) -> str:
-    """A label whose title is not in this file, as words."""
+    """Return a label as words, where its title is not in this file."""
     return " ".join(re.split(r"[-_\s]+", label)).strip() or label
 
 
@@ -227,7 +227,7 @@ SETTINGS = {
     "raw_enabled": False,
     "report_level": 5,
     "halt_level": 5,
-    "traceback": True,  # raised, where docutils would end the process
+    "traceback": True,  # errors are raised; otherwise docutils ends the process
     "warning_stream": False,
     "syntax_highlight": "none",
     "smart_quotes": False,
@@ -243,12 +243,12 @@ UNSEEN = (
     *(nodes.comment, nodes.target, nodes.substitution_definition, nodes.pending, nodes.raw),
     *(nodes.decoration, nodes.footnote_reference, nodes.label, nodes.transition),
 )
-# docutils reads a paragraph anew from each mark in it that closes nothing: the time grows with the
-# square of the marks. Manuals have some hundred thousand of these units, a hostile line 10^8.
+# docutils parses a paragraph again from each unclosed mark in it: the time grows with the
+# square of the marks. Manuals reach some hundred thousand, a hostile line 10^8.
 MOST_WORK = 30_000_000
 MARK = re.compile(r"[`*|]|_(?!\w)")
 PARAGRAPH = re.compile(r"\n[ \t]*\n")
-OPTIONS = re.compile(r"(?:[ \t]*(?:(?:\.\.|:).*)?(?:\n|$))*")  # of directives, and nothing else
+OPTIONS = re.compile(r"(?:[ \t]*(?:(?:\.\.|:).*)?(?:\n|$))*")  # lines of options of directives only
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
@@ -263,13 +263,13 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         _make_readable(document)
         page = publish_from_doctree(document, writer="html5", settings_overrides=SETTINGS)
     except (RuntimeError, ValueError, LookupError, TypeError, AttributeError, AssertionError):
-        plain_text.read(data, outline, limits)  # markup that docutils itself stumbles over
+        plain_text.read(data, outline, limits)  # markup on which docutils itself fails
         return
     html.read_fragment(page, outline)
 
 
 def _make_readable(document: Any) -> None:
-    """What only a browser's styles or a builder would show of the page is written into it."""
+    """Write into the page what only styles or a builder would show."""
     titles = _titles(document)
     for node in list(document.findall(nodes.inline)):
         if node.get("label", "") in titles:
@@ -282,7 +282,7 @@ def _make_readable(document: Any) -> None:
 
 
 def _titles(document: Any) -> dict[str, str]:
-    """The title of what each label stands before."""
+    """Return the title after each label."""
     results: dict[str, str] = {}
     for node in document.findall(nodes.Structural):
         title = next(iter(node.findall(nodes.title)), None)
@@ -293,7 +293,7 @@ def _titles(document: Any) -> dict[str, str]:
 
 
 def _described(node: Any) -> list[Any]:
-    """An object that is described: a section that ends, unlike those of an HTML page."""
+    """Turn an object's description into a section that ends, unlike those of HTML pages."""
     if not node.get("title"):
         return list(node.children)
     title = nodes.title("", node["title"])
@@ -306,7 +306,7 @@ def _classifier(node: Any) -> list[Any]:
 
 
 def _term(node: Any) -> list[Any]:
-    """In a list's entry, where term and meaning stand on one line, the first ends in a colon."""
+    """End a term in a list entry with a colon, since its meaning follows on the same line."""
     above = node if node.astext()[-1:].isalnum() else None
     while above is not None and not isinstance(above, nodes.list_item):
         above = above.parent
@@ -315,7 +315,7 @@ def _term(node: Any) -> list[Any]:
 
 def _field(node: Any) -> list[Any]:
     name, body = node.children
-    if not body.children:  # `:orphan:` tells only the builder something
+    if not body.children:  # `:orphan:` is only for the builder
         return []
     lead = nodes.Text(f"{name.astext()}: ")
     if isinstance(body[0], nodes.paragraph):
@@ -333,9 +333,9 @@ def _lines(node: Any) -> list[Any]:
 
 
 def _complaint(node: Any) -> list[Any]:
-    """What a directive could not take: shown as it stands, rather than lost.
+    """Keep what a directive could not parse as plain text.
 
-    A title is none of it: it is complained of for its line, and stands above.
+    A title in it is left out: it is written above already.
     """
     titles = {child.astext() for child in node.parent.children if isinstance(child, nodes.title)}
     texts = {block: block.astext() for block in node.findall(nodes.literal_block)}
@@ -352,7 +352,7 @@ def _picture(node: Any) -> list[Any]:
 
 
 def _table(node: Any) -> list[Any]:
-    """Each cell in one line; where there is no header, no row is one."""
+    """Put each cell on one line; without a header, the rows become list entries."""
     for cell in node.findall(nodes.entry):
         cell.children = [nodes.Text(" ".join(cell.astext().split()))]
     if any(True for _head in node.findall(nodes.thead)):
@@ -406,7 +406,7 @@ MOST_COLUMNS = 200
 
 
 def read_asciidoc(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline from a text in any encoding."""
+    """Fill the outline from an AsciiDoc text in any encoding."""
     _AsciiDoc(outline).read(clean(decode(data)).split("\n"))
 
 
@@ -415,7 +415,7 @@ class _AsciiDoc:
         self.outline = outline
         self.attributes: dict[str, str] = {}
         self.paragraph: list[str] = []
-        self.style = ""  # of the block that follows
+        self.style = ""  # the style of the following block
 
     def read(self, lines: list[str]) -> None:
         rest = iter(lines)
@@ -495,12 +495,12 @@ def _until(fence: str, rest: Iterator[str]) -> list[str]:
 
 
 def _cells(lines: list[str], style: str) -> list[list[str]]:
-    """Rows by the number of columns that is stated, else that of the first line."""
+    """Group cells into rows by the stated number of columns, else that of the first line."""
     cells: list[str] = []
     width = _stated_columns(style)
     for line in lines:
         parts = [part.strip() for part in CELL.split(line)]
-        if len(parts) == 1:  # more of the cell before
+        if len(parts) == 1:  # continues the cell before
             if cells and parts[0]:
                 cells[-1] = f"{cells[-1]} {parts[0]}".strip()
             continue

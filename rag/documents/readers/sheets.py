@@ -1,4 +1,4 @@
-"""Tables to sections with their row numbers: CSV, Parquet, and the sheets of workbooks."""
+"""Read tables with their row numbers: CSV, Parquet, and the sheets of workbooks."""
 
 import csv
 import html
@@ -34,7 +34,8 @@ from rag.errors import TooLarge, Unreadable
 from rag.language.grids import grids
 
 SECTION_ROWS = 40
-LONGEST_IN_TEXT = 10_000  # rows, about a minute of embedding; a sample stands for longer tables
+# Rows, about a minute of embedding; of longer tables only a sample becomes text.
+LONGEST_IN_TEXT = 10_000
 NESTED = re.compile(r"\]$|^(STRUCT|MAP|UNION|VARIANT)")  # DuckDB's names of types
 NumberedRow = tuple[int, list[str]]
 
@@ -42,16 +43,16 @@ NumberedRow = tuple[int, list[str]]
 def write_rows(
     rows: Sequence[NumberedRow], outline: Outline, *, place: str, name: str = ""
 ) -> None:
-    """One section for every 40 rows, each under the header; `place` begins their locators.
+    """Write a section for every 40 rows, each with the header; `place` begins their locators.
 
-    Of a very long table only a sample becomes text: its rows are found by asking the table.
+    Of a very long table only a sample becomes text: its rows are found by table queries.
     """
     filled = [(number, row) for number, row in rows if any(map(str.strip, row))]
     width = max((len(row) for _number, row in filled), default=0)
     filled = [(number, [*row, *[""] * (width - len(row))]) for number, row in filled]
     outline.rows(filled, name=name)
     single = place.removesuffix("s")
-    last = 0  # row that was written
+    last = 0  # last row written
     for grid in grids(filled):
         first = min(grid.rows[0][0], grid.first)
         _write_lines([row for row in filled if last < row[0] < first], outline, single)
@@ -72,14 +73,14 @@ def _write_lines(rows: Sequence[NumberedRow], outline: Outline, place: str) -> N
 
 
 class CellCount:
-    """The filled cells of one file, over all its sheets."""
+    """Counts the filled cells of one file, over all its sheets."""
 
     def __init__(self, name: str, limits: LoadLimits) -> None:
         self._name, self._most = name, limits.max_cells
         self._cells = 0
 
     def counted(self, rows: Iterable[NumberedRow]) -> Iterator[NumberedRow]:
-        """The rows as they come; raises TooLarge."""
+        """Yield the rows and count their cells; raises TooLarge."""
         for number, row in rows:
             self._cells += len(row) - row.count("")
             if self._cells > self._most:
@@ -90,7 +91,7 @@ class CellCount:
 
 
 def _sample(body: Sequence[NumberedRow]) -> Sequence[NumberedRow]:
-    """The first rows, and some from the whole length."""
+    """Return the first rows, and some spread over the whole length."""
     if len(body) <= LONGEST_IN_TEXT:
         return body
     step = len(body) // SECTION_ROWS
@@ -98,12 +99,12 @@ def _sample(body: Sequence[NumberedRow]) -> Sequence[NumberedRow]:
 
 
 DELIMITERS = ",;\t|^~"
-STATED = re.compile(r"sep=([,;\t|^~])\n", re.IGNORECASE)  # as Excel writes and wants it
+STATED = re.compile(r"sep=([,;\t|^~])\n", re.IGNORECASE)  # as Excel writes and reads it
 SAMPLE_LINES = 30
 
 
 def read_csv(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline from CSV or TSV; broken rows are read as far as they go."""
+    """Fill the outline from CSV or TSV; malformed rows are read as far as possible."""
     csv.field_size_limit(max(limits.max_characters, 131_072))
     cells = CellCount(outline.name, limits)
     rows = cells.counted(_parse_delimited(clean(decode(data)), outline.name))
@@ -111,7 +112,7 @@ def read_csv(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
 
 def _parse_delimited(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows with the number of the line on which each begins, counted from 1."""
+    """Yield the rows with the number of the line on which each begins, from 1."""
     match = STATED.match(text)
     text = text[match.end() :] if match else text
     delimiter = match[1] if match else sniff_delimiter(text)
@@ -131,7 +132,10 @@ def _parse_delimited(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def sniff_delimiter(text: str) -> str:
-    """The separator that splits the first lines most evenly (csv.Sniffer can take minutes)."""
+    """Return the separator that splits the first lines most evenly.
+
+    csv.Sniffer can take minutes.
+    """
     lines = [line for line in text[:100_000].split("\n")[: SAMPLE_LINES * 2] if line.strip()]
     return max(DELIMITERS, key=lambda delimiter: _evenness(lines[:SAMPLE_LINES], delimiter))
 
@@ -147,14 +151,14 @@ def _evenness(lines: Sequence[str], delimiter: str) -> float:
 
 
 def _quotes_close(text: str, delimiter: str) -> bool:
-    """Whether quoting can be trusted: one quote left open would swallow the rest of the file."""
+    """Return whether quotes can be used: one left open would take in the rest of the file."""
     if text.count('"') % 2 == 0:
         return True
     rows = csv.reader(io.StringIO(text), delimiter=delimiter)
     return max((sum(map(len, row)) for row in rows), default=0) < len(text) / 3
 
 
-WIDEST = 2_000  # columns: a sheet that claims more has them empty
+WIDEST = 2_000  # columns; in a sheet that states more they are empty
 ZEROS = re.compile(r"0{2,}")
 FORMAT_TOKEN = re.compile(
     r"""\[\$([^\]-]*)[^\]]*\]|"([^"]*)"|\\(.)|([€$£¥%])|\[[^\]]*\]|[_*]."""
@@ -164,22 +168,22 @@ FORMAT_TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A sheet of a workbook as its format holds it; columns and rows count from 1."""
+    """A sheet of a workbook, of any format; columns and rows count from 1."""
 
     title: str
     rows: Iterable[NumberedRow] = ()
     is_hidden: bool = False
     hidden_rows: Container[int] = frozenset()
     hidden_columns: Container[int] = frozenset()
-    notes: Iterable[tuple[int, int, str]] = ()  # column and row
-    merged: Sequence[tuple[int, int, int]] = ()  # first column, first and last row
-    formulas: Sequence[str] = ()  # the cells of those without a stored result
+    notes: Iterable[tuple[int, int, str]] = ()  # column, row, text
+    merged: Sequence[tuple[int, int, int]] = ()  # first column, first row, last row
+    formulas: Sequence[str] = ()  # the cells of formulas without a stored result
 
 
 def write_sheets(sheets: Sequence[Sheet], outline: Outline, limits: LoadLimits) -> bool:
-    """All visible sheets, and whether a cell of them holds a value.
+    """Write all visible sheets; return whether any of their cells has a value.
 
-    What nobody sees is counted in the report and not read.
+    Hidden content is counted in the report and not read.
     """
     count, has_values = CellCount(outline.name, limits), False
     for sheet in sheets:
@@ -205,7 +209,7 @@ def write_sheets(sheets: Sequence[Sheet], outline: Outline, limits: LoadLimits) 
 def _visible(
     rows: Sequence[NumberedRow], sheet: Sheet, title: str, outline: Outline
 ) -> list[NumberedRow]:
-    """An outline that is folded hides its rows and columns as well."""
+    """Return the visible rows and columns; those of collapsed groups are hidden too."""
     seen = [row for row in rows if row[0] not in sheet.hidden_rows]
     if unseen := len(rows) - len(seen):
         outline.left_out.append(f"sheet {title}: {counted(unseen, 'hidden row')}")
@@ -220,7 +224,7 @@ def _visible(
 
 
 def _write_notes(sheet: Sheet, rows: Sequence[NumberedRow], outline: Outline) -> None:
-    """What was noted on the cells that are seen, each with what its row begins with."""
+    """Write the comments on visible cells, each with the first cell of its row."""
     numbered = dict(rows)
     for column, number, note in sheet.notes:
         if column in sheet.hidden_columns or number in sheet.hidden_rows:
@@ -231,7 +235,7 @@ def _write_notes(sheet: Sheet, rows: Sequence[NumberedRow], outline: Outline) ->
 
 
 def _fill_merged(rows: Sequence[NumberedRow], merged: Iterable[tuple[int, int, int]]) -> None:
-    """What reaches over several rows stands in each of them."""
+    """Repeat a cell that spans several rows in each of them."""
     by_number = dict(rows)
     for column, first, last in merged:
         if first not in by_number:
@@ -243,7 +247,7 @@ def _fill_merged(rows: Sequence[NumberedRow], merged: Iterable[tuple[int, int, i
 
 
 def display_text(value: Any, code: str = "", marks: frozenset[Mark] = frozenset()) -> str:
-    """A stored value, a figure with the currency, unit or percent sign of its format."""
+    """Write a stored value; a figure with its format's currency, unit or percent sign."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         text = text_of(value)
     elif ZEROS.fullmatch(code):
@@ -256,20 +260,20 @@ def display_text(value: Any, code: str = "", marks: frozenset[Mark] = frozenset(
 
 @cache
 def affixes(code: str) -> tuple[str, str]:
-    """What the format of a positive figure writes before and behind its digits."""
+    """Return what a format writes before and after a positive figure's digits."""
     before = after = digits = ""
     for token in FORMAT_TOKEN.finditer(code.split(";")[0]):
         literal = next(filter(None, token.groups()[:-1]), "")
         digits = digits or token["digits"] or ""
         before, after = (before, after + literal) if digits else (before + literal, after)
-    if digits.endswith(","):  # it shows thousands
+    if digits.endswith(","):  # the format shows thousands
         return "", ""
     before, after = before.strip(), after.strip()
     return before + " " * before[-1:].isalpha(), " " * (after not in ("", "%")) + after
 
 
 def number_text(value: float) -> str:
-    """All digits that are stored, none in powers of ten: identifiers are figures in sheets."""
+    """Write all stored digits, without powers of ten: identifiers may be figures."""
     if value != value or abs(value) >= 1e15 or 0 < abs(value) < 1e-9:
         return repr(value)
     plain = f"{Decimal(f'{value:.15g}'):f}"
@@ -277,20 +281,20 @@ def number_text(value: float) -> str:
 
 
 def cell_of(value: Any, row: int, column: int) -> str:
-    """A stored value with its text; `column` counts from 1."""
+    """Return the cell of a stored value; `column` counts from 1."""
     return typed_cell(text_of(value), value, f"{letters_of(column)}{row}")
 
 
 @cache
 def letters_of(column: int) -> str:
-    """B for 2, as spreadsheets count."""
+    """Return a column's letters: B for 2."""
     from openpyxl.utils import get_column_letter
 
     return get_column_letter(column)
 
 
 def text_of(value: Any) -> str:
-    """A stored value as people read it."""
+    """Write a stored value for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -304,7 +308,7 @@ def text_of(value: Any) -> str:
 
 
 def read_parquet(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline; what is nested in a cell is told as DuckDB writes it."""
+    """Fill the outline; nested values are written as DuckDB does."""
     import duckdb
 
     config: dict[str, Any] = {
@@ -335,7 +339,10 @@ def _parquet_rows(connection: Any, table: str) -> Iterator[tuple[int, list[str]]
 
 
 def _selected(name: str, kind: str) -> str:
-    """A column in SQL; moments with a zone and what is nested as text: Python needs more for it."""
+    """Return a column in SQL; nested values and times with a zone are cast to text.
+
+    In Python they need additional packages.
+    """
     column = '"' + name.replace('"', '""') + '"'
     is_plain = "ZONE" not in kind and not NESTED.search(kind)
     return column if is_plain else f"CAST({column} AS VARCHAR)"
@@ -345,7 +352,7 @@ MERGED = re.compile(rb'<mergeCell ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 HIDDEN_ROW = re.compile(rb'<row\b(?=[^>]*\bhidden="(?:1|true)")[^>]*\br="(\d+)"')
 HIDDEN_COLUMN = re.compile(rb'<col\b(?=[^>]*\bhidden="(?:1|true)")[^>]*>')
 ENDS = (b"min", b"max")
-BARE = re.compile(  # a formula without a result
+BARE = re.compile(  # formulas without a stored result
     rb'<c\b[^>]*\br="([A-Z]+\d+)"[^>]*>\s*<f[^>]*>([^<]{1,500})</f>\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>'
 )
 PARTS = re.compile(  # of which text is read here, or is none
@@ -356,13 +363,13 @@ PARTS = re.compile(  # of which text is read here, or is none
 
 
 def read_xlsx(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline with the stored values of all visible sheets, and the notes of cells."""
+    """Fill the outline with the stored values of all visible sheets, and the cells' comments."""
     import openpyxl
     from openpyxl.utils.exceptions import InvalidFileException
     from openpyxl.worksheet import _read_only
     from openpyxl.worksheet._reader import WorkSheetParser
 
-    # It hands on that runs are wanted for shared texts alone, not for those within cells.
+    # It passes on the request for runs only for shared texts, not for texts within cells.
     vars(_read_only)["WorkSheetParser"] = partial(WorkSheetParser, rich_text=True)
     check_package(outline.name, data, limits)
     with damage_message(outline.name, InvalidFileException):
@@ -385,7 +392,7 @@ def read_xlsx(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 def _sheet(sheet: Any, archive: zipfile.ZipFile) -> Sheet:
     if sheet.sheet_state != "visible":
         return Sheet(sheet.title, is_hidden=True)
-    sheet.reset_dimensions()  # the stored ones may claim a million empty rows, or too few
+    sheet.reset_dimensions()  # the stored dimensions may be wrong in either direction
     markup = archive.read(sheet._worksheet_path)
     formulas = _uncounted(markup)
     return Sheet(
@@ -414,7 +421,7 @@ def _merged_areas(markup: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _uncounted(markup: bytes) -> dict[str, str]:
-    """The formulas whose result is not stored, by their cells."""
+    """Return the formulas whose result is not stored, by cell."""
     if b"<f" not in markup:
         return {}
     return {
@@ -423,7 +430,7 @@ def _uncounted(markup: bytes) -> dict[str, str]:
 
 
 def _cell_comments(archive: zipfile.ZipFile, sheet: str) -> Iterator[tuple[int, int, str]]:
-    """What was noted on cells, and the talk about them."""
+    """Yield the comments and threaded comments of cells."""
     from defusedxml.ElementTree import fromstring
     from openpyxl.utils.cell import coordinate_to_tuple
 
@@ -432,7 +439,7 @@ def _cell_comments(archive: zipfile.ZipFile, sheet: str) -> Iterator[tuple[int, 
     if relations not in archive.namelist():
         return
     for relation in fromstring(archive.read(relations)):
-        place = posixpath.join("/", folder, relation.get("Target", ""))  # may begin at the top
+        place = posixpath.join("/", folder, relation.get("Target", ""))  # may be an absolute path
         target = posixpath.normpath(place).lstrip("/")
         if "omment" not in relation.get("Type", "") or target not in archive.namelist():
             continue
@@ -466,7 +473,7 @@ def _text(cell: Any, marks: dict[int, frozenset[Mark]]) -> str:
         return ""
     if style not in marks:
         marks[style] = _marks(cell.font)
-    if isinstance(value, list):  # a text of which parts are raised, lowered or struck
+    if isinstance(value, list):  # a text with raised, lowered or struck parts
         value = written(
             Run(piece) if isinstance(piece, str) else Run(piece.text, _marks(piece.font))
             for piece in value
@@ -489,13 +496,13 @@ BEGINS, END = (0x809, 0x409, 0x209, 0x009), 0x0A
 OBJECT, TEXT, FORMULA, GOES_ON = 0x5D, 0x1B6, 0x06, 0x3C  # records
 CHART, NOTE = 5, 25  # objects
 CHART_SHEET = b"\x20\x00"
-ON_LOAD = 2  # it is to be computed when the book is opened
+ON_LOAD = 2  # to be computed when the workbook is opened
 ZERO, NO_RESULT = bytes(8), b"\x03" + bytes(5) + b"\xff\xff"
-HEIGHTS = {1: Mark.RAISED, 2: Mark.LOWERED}  # of fonts
+HEIGHTS = {1: Mark.RAISED, 2: Mark.LOWERED}  # marks by a font's escapement
 
 
 def read_xls(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline with the stored values of all visible sheets, and the notes of cells."""
+    """Fill the outline with the stored values of all visible sheets, and the cells' comments."""
     if data.startswith(ZIP_START):
         _read_xlsb(data, outline, limits)
         return
@@ -504,7 +511,7 @@ def read_xls(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
     refusals = (xlrd.XLRDError, CompDocError, struct.error, AssertionError)
     records = _Records()
-    with suppress(*refusals):  # what cannot be counted is no reason to lose the cells
+    with suppress(*refusals):  # the cells are read even if these cannot be counted
         records.read(data)
     with damage_message(outline.name, *refusals):
         book = _opened(data, outline.name)
@@ -520,27 +527,31 @@ def read_xls(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
 @dataclass(slots=True)
 class _Records:
-    """What xlrd does not hand on, as [MS-XLS] 2.4 writes it."""
+    """Records that xlrd does not return, as in [MS-XLS] 2.4."""
 
-    charts: int = 0  # on sheets, and sheets that are one
-    texts: list[str] = field(default_factory=list)  # of shapes
+    charts: int = 0  # charts on sheets, and chart sheets
+    texts: list[str] = field(default_factory=list)  # texts of shapes
     formulas: int = 0
-    empty: list[tuple[int, str]] = field(default_factory=list)  # of them, by their sheets
+    # Formulas without a result: (sheet, cell).
+    empty: list[tuple[int, str]] = field(default_factory=list)
 
     def uncounted(self, sheet: int) -> list[str]:
-        """Formulas without a result; one that says nothing beside others has said it."""
+        """Return a sheet's formulas without a result.
+
+        The list is empty if the number of formulas in the file does not match.
+        """
         is_sure = len(self.empty) == self.formulas
         return [cell for place, cell in self.empty if is_sure and place == sheet]
 
     def read(self, data: bytes) -> "_Records":
         stream, end = _workbook(data)
         position = depth = shape = 0
-        sheet = -2  # what is said of all of them comes first
+        sheet = -2  # the records of the whole workbook come first
         while position + 4 <= end:
             kind, size = struct.unpack_from("<HH", stream, position)
             body = stream[position + 4 : position + 4 + size]
             position += 4 + size
-            size = len(body)  # less than it says where the file was cut off
+            size = len(body)  # shorter than stated in a truncated file
             if kind in BEGINS:
                 sheet += depth == 0
                 self.charts += depth == 0 and body[2:4] == CHART_SHEET
@@ -573,7 +584,7 @@ def _workbook(data: bytes) -> tuple[bytes, int]:
 
 
 def _text_of_shape(stream: bytes, position: int, count: int) -> str:
-    """It stands in the record behind, in bytes or in pairs of them."""
+    """Return a shape's text from the following record, in one or two bytes per character."""
     kind, size = struct.unpack_from("<HH", stream, position)
     body = stream[position + 4 : position + 4 + size]
     if kind != GOES_ON or not body:
@@ -642,7 +653,7 @@ def _cell(book: Any, sheet: Any, row: int, column: int, cell: Any) -> str:
 
 
 def _day(book: Any, value: float) -> Any:
-    """A figure where it is no day that there is."""
+    """Return a date; the plain figure if it is no valid date."""
     import xlrd
 
     try:
@@ -653,7 +664,7 @@ def _day(book: Any, value: float) -> Any:
 
 
 def _rich(book: Any, text: str, style: Any, runs: Iterable[tuple[int, int]]) -> str:
-    """A text of which parts are raised, lowered or struck."""
+    """Write a text with raised, lowered or struck parts."""
     starts = [(0, style.font_index), *runs]
     ends = [start for start, _font in starts[1:]] + [len(text)]
     return written(
@@ -702,7 +713,7 @@ def _stored_rows(sheet: Any) -> Iterator[NumberedRow]:
 
 @contextmanager
 def _refused_panics(name: str) -> Iterator[None]:
-    """Of sheets that others open and calamine gives up: its panics are no Exception."""
+    """Turn panics of calamine into Unreadable; they are not subclasses of Exception."""
     try:
         yield
     except BaseException as error:

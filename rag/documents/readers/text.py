@@ -1,6 +1,4 @@
-"""Plain text and what is little more: subtitles, RTF, notebooks.
-
-Text to sections under what looks like headings, else by lines."""
+"""Read plain text, under what looks like headings, else by lines; and RTF, subtitles, notebooks."""
 
 import json
 import re
@@ -24,12 +22,12 @@ CLAUSE = re.compile(r"\s*\d{1,3}(?:\.\d{1,3})+\.?\s+\S")  # 4.1 Tenants pay for 
 SET_IN = ("  ", "\t")
 TITLE_CHARS = 90
 LEAD_CHARS = 40
-SECTION_LINES = 60  # a section without headings: short enough to be found by its line numbers
+SECTION_LINES = 60  # of a section in a text without headings, located by line numbers
 
 
 @dataclass(frozen=True, slots=True)
 class TextHeading:
-    """A heading and how many lines of its block it takes."""
+    """A heading, and how many lines of its block it takes."""
 
     level: int
     text: str
@@ -57,7 +55,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
 
 def _headings(blocks: list[list[str]]) -> list[TextHeading | None]:
-    """The heading with which each block begins: by underlines, else by capitals, else by shape."""
+    """Return each block's heading: by underlines, else by capitals, else by shape."""
     marks: list[str] = []  # underline characters, outermost first
     marked = [_marked_heading(block, marks) for block in blocks]
     if any(marked):
@@ -86,7 +84,7 @@ def _write_by_lines(blocks: list[tuple[int, list[str]]], outline: Outline) -> No
 
 
 def _title(blocks: list[tuple[int, list[str]]]) -> str:
-    """A first line that stands alone, or in capitals, and is no sentence."""
+    """Return the first line if it is alone or in capitals, and no sentence; else ""."""
     if len(blocks) < 2:
         return ""
     block = blocks[0][1]
@@ -96,7 +94,7 @@ def _title(blocks: list[tuple[int, list[str]]]) -> str:
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Runs of lines without an empty one, with the number of the first, from 1."""
+    """Yield runs of non-empty lines, with the number of the first, from 1."""
     block: list[str] = []
     for number, line in enumerate([*lines, ""], start=1):
         if line.strip():
@@ -107,7 +105,7 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _marked_heading(block: list[str], marks: list[str]) -> TextHeading | None:
-    """A heading that is underlined, or written as AsciiDoc; `marks` learns the underlines."""
+    """Return an underlined or AsciiDoc heading; new underline characters are added to `marks`."""
     asciidoc = ASCIIDOC_HEADING.fullmatch(block[0])
     if asciidoc:
         return TextHeading(len(asciidoc.group(1)), asciidoc.group(2), 1)
@@ -131,12 +129,12 @@ def _capital_heading(block: list[str]) -> TextHeading | None:
 
 def _is_capitals(line: str) -> bool:
     letters = [letter for letter in line if letter.isalpha()]
-    # Writing without cases has no capitals.
+    # Scripts without case have no capitals.
     return len(letters) > 2 and line == line.upper() != line.lower() and line[-1] not in ".,;!?"
 
 
 def _numbered_headings(blocks: list[list[str]]) -> list[TextHeading | None]:
-    """Short first lines that count from 1, over what is not a line of the same count: no list."""
+    """Find short first lines numbered from 1 that are headings, not entries of a list."""
     results: list[TextHeading | None] = []
     count = over_text = 0
     for block in blocks:
@@ -153,7 +151,7 @@ def _numbered_headings(blocks: list[list[str]]) -> list[TextHeading | None]:
 
 
 def _lead_heading(block: list[str]) -> TextHeading | None:
-    """A few words above a long line, a list or clauses."""
+    """Return a heading of a few words above a long line, a list or clauses; else None."""
     line = block[0].strip()
     if len(block) < 2 or len(line) > LEAD_CHARS or len(line.split()) > 6 or line[-1] in ".,;:!?":
         return None
@@ -167,12 +165,12 @@ def _lead_heading(block: list[str]) -> TextHeading | None:
 class _TextWriting:
     """Writes block after block.
 
-    What is set in below `::` is code, as in reStructuredText; below `:` it is, too, unless it is a
-    list or ends like a sentence.
+    Text indented below `::` is code, as in reStructuredText; also below `:`, unless it is a list or
+    ends like a sentence.
     """
 
     outline: Outline
-    before: str = ""  # the last line before, or before the code since
+    before: str = ""  # the last line before the block, or before preceding code
 
     def write(self, block: list[str]) -> None:
         text = "\n".join(line.rstrip() for line in block)
@@ -183,7 +181,7 @@ class _TextWriting:
             return
         self.before = block[-1].rstrip()
         starts = {len(line) - len(line.lstrip()) for line in block}
-        if _has_bullets(block) or len(starts) > 1:  # as those of programs and settings
+        if _has_bullets(block) or len(starts) > 1:  # as in source code and settings
             self.outline.lines(text)
         else:
             self.outline.paragraph(text.removesuffix(":") if text.endswith("::") else text)
@@ -211,11 +209,11 @@ RTF_UNREAD = re.compile(r"\\(footnote|annotation|header|footer)[lrf]?\b")
 RTF_STATES = tuple(
     frozenset(mark for bit, mark in enumerate(Mark) if state >> bit & 1) for state in range(32)
 )
-FIRST_STATE = 0xE000  # of the letters for private use: no font of text has them
+FIRST_STATE = 0xE000  # the first private-use character; no text font has them
 
 
 def read_rtf(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline; pictures, notes and comments are left out."""
+    """Fill the outline; pictures, notes and comments are omitted."""
     from striprtf.striprtf import rtf_to_text
 
     markup = data.decode("latin-1")
@@ -235,7 +233,7 @@ def read_rtf(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
 
 def _with_states(rtf: str) -> str:
-    """With a letter for private use wherever other marks begin, which striprtf hands on."""
+    """Insert a private-use character wherever the marks change, which striprtf passes on."""
     states = [NO_MARKS]
 
     def written_again(token: re.Match[str]) -> str:
@@ -268,11 +266,11 @@ def _rtf_runs(plain: str) -> Iterator[Run]:
 SPAN = re.compile(r"((?:\d+:)?\d{1,2}:\d{2})[.,]\d+[ \t]+-->[ \t]+((?:\d+:)?\d{1,2}:\d{2})[.,]\d+")
 CUE_MARKUP = re.compile(r"<[^<>\n]{0,200}>")
 SPEAKER = re.compile(r"<v(?:\.[\w.]*)?[ \t]+([^<>\n]{1,80})>")
-SECTION_SECONDS = 60  # of one section
+SECTION_SECONDS = 60  # seconds in one section
 
 
 def read_subtitles(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline with what is spoken."""
+    """Fill the outline with the spoken text."""
     gathered: list[str] = []
     first = last = ""
     for start, end, words in _cues(clean(decode(data))):
@@ -307,11 +305,11 @@ def _seconds(time: str) -> int:
     return sum(int(part) * 60**power for power, part in enumerate(reversed(time.split(":"))))
 
 
-PRINTED_CHARS = 4_000  # of one cell's output: a page of it says what it is
+PRINTED_CHARS = 4_000  # of one cell's output
 
 
 def read_notebook(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline; pictures of outputs are left out."""
+    """Fill the outline; pictures in outputs are omitted."""
     for number, cell in enumerate(_cells(data, outline.name), start=1):
         source = _joined(cell.get("source"))
         outline.place(f"cell {number}")

@@ -72,10 +72,7 @@ def protect(app: Flask, policy: ListenerPolicy) -> None:
 
 def refuse_foreign_hosts(policy: ListenerPolicy) -> None:
     """Raise MisdirectedRequest if the server does not answer under the request's host name."""
-    hosts = (
-        request.environ.get(PEERS_HOST, request.host),
-        request.host,
-    )  # as it came, and as a proxy names it
+    hosts = (request.environ.get(PEERS_HOST, request.host), request.host)  # and the proxy's
     host = next((host for host in hosts if not policy.answers_as(host)), None)
     if host is not None:
         raise MisdirectedRequest(

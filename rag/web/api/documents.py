@@ -42,17 +42,17 @@ BYTES_PER_MB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RefusedFile:
-    """An uploaded file that is not taken."""
+    """An uploaded file that is refused, and why."""
 
-    name: str  # as the client gave it
+    name: str  # as the client sent it
     error: UserError
 
 
 class AcceptedFile(Protocol):
-    """A file that is taken, read when its turn comes."""
+    """An uploaded file that is accepted; it is read later."""
 
     def read(self) -> bytes:
-        """Raises UserError."""
+        """Return the file's bytes. Raises UserError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +65,14 @@ class Member:
     max_bytes: int
 
     def read(self) -> bytes:
-        """Raises Unreadable and TooLarge."""
+        """Return the unpacked bytes. Raises Unreadable and TooLarge."""
         return unpacked(self.archive, self.data, self.name, self.max_bytes)
 
 
 def take_upload(
     uploads: Iterable[FileStorage], collection_id: str
 ) -> tuple[list[Job], list[RefusedFile]]:
-    """A job for each file that is taken, whether a page or a program sends it; and the others.
+    """Queue a job for each accepted file of an upload; return the jobs and the refused files.
 
     Raises NotFound and Forbidden where the caller may not see or add to the collection.
     """
@@ -85,9 +85,9 @@ def take_upload(
 def sort_upload(
     uploads: Iterable[FileStorage], *, max_file_mb: float
 ) -> tuple[dict[str, AcceptedFile], list[RefusedFile]]:
-    """Files with a plain name of their own that are small enough, by that name; and the others.
+    """Return the files with a valid, unique name and size, by name; and the refused ones.
 
-    An archive is a folder: its files are taken, not it.
+    An archive counts as a folder: the files in it are accepted, not the archive itself.
     """
     taken: dict[str, AcceptedFile] = {}
     refused: list[RefusedFile] = []
@@ -114,7 +114,7 @@ def _sort_archive(
     taken: dict[str, AcceptedFile],
     refused: list[RefusedFile],
 ) -> None:
-    """Raises UserError where the archive itself cannot be opened."""
+    """Add an archive's files to `taken` or `refused`. Raises UserError if it cannot be opened."""
     for member, size in members(name, data):
         inner = name_inside(name, member)
         try:
@@ -127,7 +127,7 @@ def _sort_archive(
 
 
 def library_name(filename: str) -> str:
-    """The name of a document from the name of a file: relative, with forward slashes.
+    """Return a document's name for a file's name: relative, with forward slashes.
 
     Raises:
         Unreadable: the name is empty, too long, or leads out of the library.
@@ -161,16 +161,16 @@ def _check_size(name: str, stream: IO[bytes], *, max_file_mb: float) -> None:
 
 
 PDF = "application/pdf"
-# A browser's own viewer is an object in a page that it makes; nothing of ours is in it.
+# The browser's PDF viewer is an object in a page of its own, without content of this server.
 VIEWED = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 
 def original_of(document: Document, *, is_shown: bool = False) -> Response:
-    """To be kept by its reader, or, if it is a PDF, to be looked at.
+    """Send a document's file as a download, or a PDF to be shown if `is_shown`.
 
-    What was not kept is read from its source. Raises NotFound, and as `Syncs.original` does.
+    A file that was not kept is read from its source. Raises NotFound, and as `Syncs.original` does.
 
-    Other files are never shown by a browser from here: they might be pages with scripts.
+    Browsers never show other files from this server: they might be pages with scripts.
     """
     path = application().documents.original(document)
     is_shown = is_shown and document.media_type == PDF
@@ -196,7 +196,7 @@ def _read_from_source(document: Document) -> bytes:
 
 
 def has_original(document: Document) -> bool:
-    """Whether there is one to open, kept or at its source."""
+    """Return whether the document's file can be opened, kept or at its source."""
     app = application()
     is_kept = app.documents.has_original(document)
     return is_kept or app.sources.table.of_document(document.id) is not None

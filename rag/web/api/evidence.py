@@ -1,4 +1,4 @@
-"""The JSON API for programs that bring their own text: the words of documents, and verdicts."""
+"""The JSON API for programs with texts of their own: the words of documents, and verdicts."""
 
 from typing import Annotated, Literal
 
@@ -25,7 +25,7 @@ from rag.web.api.schemas import (
 from rag.web.request_context import application
 
 api = DescribedApi("evidence", "The words of documents, and verdicts over any text.")
-MOST_CHARS = 200_000  # of a text to be checked, and of one page of a document
+MOST_CHARS = 200_000  # of a text to check, and of one page of a document
 MOST_SOURCES = 200
 
 
@@ -105,7 +105,9 @@ class CheckedModel(Described):
     """
 
     text: str
-    numbers: Literal["sent", "session", "reply"]  # whose they are: of what was sent, or found here
+    numbers: Literal[
+        "sent", "session", "reply"
+    ]  # whether they are of the sent sources, the session or this reply
     citations: list[CitationModel]
     unsourced: list[UnsourcedModel]
     figures: list[FigureModel]
@@ -144,7 +146,7 @@ def read_chunk(path: ChunkPath) -> ChunkModel:
 @api.post("/check", responses={"200": CheckedModel})
 def check_any_text(body: CheckBody) -> CheckedModel:
     """A verdict for each number of a text, from the source that it stands for alone."""
-    from rag.citations.verdicts import check_text, cite_text  # what a page is shown without
+    from rag.citations.verdicts import check_text, cite_text  # pages do not need it
 
     sources, app = _sources_of(body), application()
     embedder = app.embedder if app.settings.embedding.is_packaged else None
@@ -158,7 +160,7 @@ def check_any_text(body: CheckBody) -> CheckedModel:
 
 
 def _sources_of(body: CheckBody) -> dict[int, Source] | None:
-    """What the numbers stand for; None where nobody said."""
+    """Return the sources by number; None if the request names none."""
     from rag.citations.verdicts import sources_from_texts
 
     if body.session_id is not None:

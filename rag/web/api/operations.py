@@ -1,4 +1,4 @@
-"""For those who run the server: is it alive, is it ready, how is it doing."""
+"""The API for operators: liveness, readiness and metrics."""
 
 import hmac
 

@@ -1,4 +1,4 @@
-"""What programs send and are sent, one model a body, and how our APIs are described."""
+"""The models of requests and responses of the APIs, and the APIs' description."""
 
 import threading
 from collections import Counter
@@ -128,23 +128,23 @@ class DescribedApp(OpenAPI):
         super().generate_spec_json()  # type: ignore[no-untyped-call]
 
 
-MAX_INDEX = 2**31 - 1  # of messages and offsets: what the database's integers hold
+MAX_INDEX = 2**31 - 1  # of messages and offsets: the largest integer in the database
 MAX_QUESTION_CHARS = 200_000
 MAX_IMPORTED_MESSAGES = 20_000
 
 
 def storable_text(value: Any) -> Any:
-    """Text without what no database can hold; anything else is left to the type's own check."""
+    """Remove from a text what no database can store; leave other values to their type's check."""
     return storable(value) if isinstance(value, str) else value
 
 
 def as_text(value: Any) -> Any:
-    """An id of digits in a form arrives as a number."""
+    """Turn a number into a text: an id of digits in a form arrives as a number."""
     return str(value) if isinstance(value, int) else value
 
 
 def not_blank(text: str) -> str:
-    """Refuse what holds no visible character."""
+    """Refuse a text without a visible character. Raises ValueError."""
     if not text.strip():
         raise ValueError("it is empty; please write some words.")
     return text
@@ -156,7 +156,7 @@ class FirstWrong(FailFast):
     __hash__ = object.__hash__
 
 
-# Lengths are the text's own, and told so: bounds stand before what is done to it.
+# Bounds of length come before changes of the text, so that errors state the length as sent.
 STORABLE, NOT_BLANK = BeforeValidator(storable_text), AfterValidator(not_blank)
 Words = Annotated[str, STORABLE]
 Question = Annotated[str, Field(min_length=1, max_length=MAX_QUESTION_CHARS), STORABLE, NOT_BLANK]
@@ -237,7 +237,7 @@ class PageQuery(RequestBody):
 class LiveQuery(BaseModel):
     """How an answer that is being written is told."""
 
-    html: bool = False  # for pages: events `html` (what stays of it, what follows), not `delta`
+    html: bool = False  # for pages: events `html` (length to keep, text to add) instead of `delta`
 
 
 class FacetsQuery(RequestBody):
@@ -460,13 +460,13 @@ class SessionModel(Described):
     """A session of the caller."""
 
     id: str
-    client_id: str | None = None  # what the client that began it calls it
+    client_id: str | None = None  # the client's own id for it
     title: str
     created_at: datetime
     last_used_at: datetime
     message_count: int
     context_config: ContextConfig = Field(validation_alias="config")
-    collections: list[str]  # ids of those that were chosen; none: all that the caller may read
+    collections: list[str]  # ids of the chosen ones; none: all that the caller may read
     parent: str | None = Field(
         None, description="Of a branch: the session that its messages before `branch_index` are of."
     )
@@ -487,7 +487,7 @@ class VersionsModel(Described):
     """A question that was edited: the session of each version, oldest first."""
 
     index: int
-    position: int  # of the session that was asked for, among them
+    position: int  # index of the requested session in `sessions`
     sessions: list[SessionModel]
 
 
@@ -606,7 +606,7 @@ class MessageModel(Described):
 
     @classmethod
     def of(cls, record: Any = None, **more: Any) -> Self:
-        """Its text leaves by the one gate."""
+        """Make one from a message whose text has passed `outgoing`."""
         return super().of(outgoing(record) if isinstance(record, Message) else record, **more)
 
     @model_validator(mode="before")
@@ -620,7 +620,7 @@ class MessageModel(Described):
 
 
 def _unchecked(message: Mapping[str, Any]) -> list[Any]:
-    """The citations of an answer that was imported: nobody has checked them."""
+    """Return the citations of an imported answer, which were not checked."""
     if message["role"] != Role.ASSISTANT:
         return []
     return [

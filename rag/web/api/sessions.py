@@ -1,4 +1,4 @@
-"""The JSON API of sessions: make, list, change, export and search them; their sources."""
+"""The JSON API of sessions: create, list, change, export and search them; their sources."""
 
 import time
 from dataclasses import replace
@@ -77,7 +77,7 @@ def create_session(body: SessionBody) -> tuple[SessionModel, int]:
 
 
 def changed_config(config: ContextConfig, wanted: ContextConfigBody | None) -> ContextConfig:
-    """What is given replaces what was; a given null takes `max_tokens` back to the model's own."""
+    """Return the config with the fields that were sent; null resets `max_tokens`."""
     if wanted is None:
         return config
     changes = wanted.model_dump(exclude_unset=True)
@@ -266,7 +266,7 @@ def list_summaries(path: SessionPath) -> SummariesModel:
 
 messages_api = DescribedApi("messages", "Questions, and their answers with citations.")
 MAX_MESSAGES_AT_ONCE = 1000
-START_SECONDS = 3.0  # until all processes know of an answer that is begun
+START_SECONDS = 3.0  # until all processes know of a new answer
 
 
 @messages_api.post("/sessions/<session_id>/messages", responses={"200": AnswerModel})
@@ -326,7 +326,10 @@ def stop(path: MessagePath) -> tuple[StoppedModel, int]:
 
 
 def _stopped_elsewhere(session: SessionTranscript, index: int) -> bool:
-    """Which process writes an answer is written down a moment after it began."""
+    """Stop an answer in another process, and return whether it was found.
+
+    Which process writes an answer is stored a moment after it began.
+    """
     until = time.monotonic() + START_SECONDS
     while not (is_told := session.stop(index)) and time.monotonic() < until:
         time.sleep(START_SECONDS / 10)
@@ -341,7 +344,7 @@ def _live(session: SessionHandle, query: LiveQuery) -> LiveHtml | None:
 def respond(
     session: SessionHandle, ask: RunTurn, query: LiveQuery, *, wait_for_judge: float = 0
 ) -> Response | AnswerModel:
-    """The events as they happen, or the answer at their end, as the caller prefers."""
+    """Stream the events, or return the answer at its end, as the caller prefers."""
     if wants_events():
         begin = partial(turns().start, session, ask)
         return event_stream(frames_when_due(begin, _live(session, query)))

@@ -1,4 +1,4 @@
-"""The JSON API of sources: what collections are kept in step with, for those who manage them."""
+"""The JSON API of the sources of documents, for the managers of their collections."""
 
 from datetime import datetime
 from functools import partial
@@ -225,7 +225,7 @@ def _counted(path: ManagedPath, count: int) -> CountModel:
 
 
 def describe_source(status: SourceStatus) -> DocumentSourceModel:
-    """A source as programs are told of it, over the API and by commands."""
+    """Return a source in the form of the API, also for commands."""
     source = status.source
     return DocumentSourceModel.of(
         source,

@@ -1,4 +1,4 @@
-"""Events of a turn as server-sent events, with pings while nothing happens."""
+"""The events of a turn as server-sent events, with pings while nothing happens."""
 
 import json
 import re
@@ -37,7 +37,7 @@ from rag.web.turns import EVENT_STREAM, RunningTurn, failure, places_before
 
 PING = ": ping\n\n"
 PING_SECONDS = 5.0
-LOOK_SECONDS = 0.2  # in which a page sees the last words, though rendering had to pause
+LOOK_SECONDS = 0.2  # between two checks for text that was not rendered yet
 
 LINE_BREAKS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 NAMES = {
@@ -47,25 +47,25 @@ NAMES = {
     Text: "delta",
     Discarded: "discard",
     Waiting: "waiting",
-}  # of those that say what their fields hold
+}  # of events whose frames hold their fields
 
 Frames = Generator[str, None, None]
 
 
 def event_stream(frames: Iterator[str]) -> Response:
-    """A response that sends frames as they come; no proxy shall hold them back."""
+    """Return a response that sends frames as they come, unbuffered by proxies."""
     response = Response(frames, mimetype=EVENT_STREAM)
     response.headers["X-Accel-Buffering"] = "no"
     return response
 
 
 def frame(name: str, values: dict[str, Any]) -> str:
-    """One server-sent event."""
+    """Return one server-sent event."""
     return f"event: {name}\n{data_line(values)}"
 
 
 def data_line(values: dict[str, Any]) -> str:
-    """JSON on one line, also for clients that break lines where Unicode does."""
+    """Return JSON on one line, also for clients that break lines at Unicode line breaks."""
     text = json.dumps(values, ensure_ascii=False)
     return f"data: {text.translate(LINE_BREAKS)}\n\n"
 
@@ -76,10 +76,10 @@ def when_due(
     waiting: Callable[[int], str],
     refused: Callable[[dict[str, Any]], str],
 ) -> Iterator[str]:
-    """What `begin` tells of a turn, once nobody waits before it; until then, how many do.
+    """Return the frames of `begin` once no request waits before it; until then, how many do.
 
     Raises:
-        ServiceUnavailable, UserError: it cannot be begun, and nothing has been told yet.
+        ServiceUnavailable, UserError: it cannot be begun, and nothing has been sent yet.
     """
     places = places_before()
     before = next(places, None)
@@ -100,7 +100,7 @@ def when_due(
 
 
 def frames_when_due(begin: Callable[[], RunningTurn], live: LiveHtml | None) -> Iterator[str]:
-    """The events of such a turn."""
+    """Return the frames of a turn that begins when no request waits before it."""
     return when_due(
         lambda: frames_of(begin(), live=live),
         waiting=lambda before: frame("waiting", {"before": before}),
@@ -109,7 +109,7 @@ def frames_when_due(begin: Callable[[], RunningTurn], live: LiveHtml | None) -> 
 
 
 def frames_of(turn: RunningTurn, *, start: int = 0, live: LiveHtml | None = None) -> Iterator[str]:
-    """Each event of a turn as a frame, whose id tells where to go on from."""
+    """Yield each event of a turn as a frame, whose id says where to continue."""
     if live is not None:
         for event in turn.events[:start]:
             live.take(event)
@@ -121,7 +121,7 @@ def frames_of(turn: RunningTurn, *, start: int = 0, live: LiveHtml | None = None
 def framed(
     events: Iterable[tuple[str, Event | None]], *, session_id: str, live: LiveHtml | None
 ) -> Iterator[str]:
-    """The events, each behind its id, as frames; for a page its text as HTML."""
+    """Yield the events, each with its id, as frames; for a page the text as HTML."""
     spoke_at = time.monotonic()
     for event_id, event in events:
         is_text = live is not None and event is not None and live.take(event)
@@ -142,7 +142,7 @@ def _is_due(spoke_at: float, live: LiveHtml | None) -> bool:
 
 
 def encode(event: Event, *, session_id: str) -> tuple[str, dict[str, Any]]:
-    """The name of a server-sent event, and what it says."""
+    """Return the name of the server-sent event, and its values."""
     match event:
         case Cited(number):
             return "cited", {"n": number}
@@ -170,7 +170,7 @@ def frames_again(
     *,
     live: LiveHtml | None = None,
 ) -> Iterator[str]:
-    """What comes behind an event that was seen here; else all of it, in place of what was seen."""
+    """Yield the frames after `last_id`; if it is unknown, all of them, to replace the earlier."""
     place = _place_behind(last_id, turn) if turn is not None else None
     if last_id and place is None:
         yield from framed([("", Discarded(AGAIN))], session_id=session.id, live=live)
@@ -182,7 +182,7 @@ def frames_again(
 
 
 def _place_behind(last_id: str, turn: RunningTurn) -> int | None:
-    """Which event follows the one of that id; None where this turn gave no such id."""
+    """Return the index of the event after this id; None if this turn has no such id."""
     match = re.fullmatch(rf"{turn.index}-{turn.revision}-([0-9]{{1,9}})", last_id)
     return int(match[1]) + 1 if match and int(match[1]) < len(turn.events) else None
 
@@ -206,7 +206,7 @@ def _elsewhere(session: SessionHandle, message: Message) -> Iterator[Event | Non
 
 
 def end_of(session: SourceRegister, message: Message) -> Finished | Failed:
-    """How an answer ended, as it is stored."""
+    """Return how a stored answer ended."""
     if message.status is not MessageStatus.COMPLETE:
         reason = message.error or "This answer was interrupted."
         return Failed(ModelInterrupted(reason), reason, message.index)

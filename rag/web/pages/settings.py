@@ -79,9 +79,7 @@ def go() -> PageResult:
 def come_back() -> PageResult:
     """Log in with the code of the provider, if this browser began the login."""
     provider, state = _provider(), request.args.get("state", "")
-    state = (
-        state if re.fullmatch(r"[0-9A-Za-z_-]{1,100}", state) else ""
-    )  # it becomes part of a cookie's name
+    state = state if re.fullmatch(r"[0-9A-Za-z_-]{1,100}", state) else ""  # for a cookie's name
     name = UNDER_WAY + state[:STATE_CHARS]
     secret, _, rest = request.cookies.get(name, "").partition(".")
     next_path = local_path(unquote(rest))

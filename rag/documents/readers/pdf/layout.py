@@ -1,6 +1,6 @@
-"""Lines of PDF pages to headings, paragraphs and list entries.
+"""Turn the lines of PDF pages into headings, paragraphs and list entries.
 
-A PDF knows only where letters stand. What is read out of that here: running headers are lines that
+A PDF stores only where characters are. The structure is derived: running headers are lines that
 repeat at the edge of most pages; headings are the outline's entries where they are found on their
 page, else short lines in larger or bolder type; a paragraph ends at a gap or at a bullet.
 """
@@ -20,14 +20,14 @@ from rag.language.grids import headed
 BULLET = re.compile(r"^[•●▪◦‣■□○∙·►➢✓*–—-]\s+(?=\S)|^[•●▪◦‣■►➢]\s*(?=\S)")
 NUMBERED = re.compile(r"^\(?\d{1,2}[.)]\s+(?=[^\W\d])")
 LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st"}
-SECTION = re.compile(r"[A-Z]?\d{0,3}(?:\.\d{1,3})*\.?|[IVX]+\.?")  # the number of a heading
+SECTION = re.compile(r"[A-Z]?\d{0,3}(?:\.\d{1,3})*\.?|[IVX]+\.?")  # a heading's number
 DIGITS = re.compile(r"\d+")
 PAGE_NUMBER = re.compile(r"\d{1,5}")
 HEADING_CHARS = 110
 HEADING_WORDS = 14
 HEADING_LINES = 3
 EDGE_LINES = 2
-LAST = -100_000  # in place of a height
+LAST = -100_000  # stands for the page's last line, in place of a height
 Bookmarks = dict[int, list[tuple[int, str]]]
 Running = tuple[str, int]
 KeysOf = Callable[["Page"], dict[int, set[Running]]]
@@ -41,18 +41,18 @@ class Page:
     lines: tuple[PdfLine, ...]
     is_broken: bool = False
     form_values: tuple[tuple[str, str], ...] = ()
-    place: str = ""  # where it is another than its number says
-    lattices: tuple[Lattice, ...] = ()  # cells that are drawn
-    notes: tuple[str, ...] = ()  # of its annotations
+    place: str = ""  # the locator, if it is not the page number
+    lattices: tuple[Lattice, ...] = ()  # tables with drawn borders
+    notes: tuple[str, ...] = ()  # texts of its annotations
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing is said on it."""
+        """Whether the page has no text."""
         return not (self.lines or self.form_values or self.is_broken)
 
 
 def write_pages(pages: Sequence[Page], bookmarks: Bookmarks, outline: Outline) -> None:
-    """Fill the outline."""
+    """Fill the outline from the pages."""
     pages = without_running_lines(pages)
     style = _Style(pages)
     if not outline.title:
@@ -65,10 +65,7 @@ def write_pages(pages: Sequence[Page], bookmarks: Bookmarks, outline: Outline) -
 
 
 def without_running_lines(pages: Sequence[Page]) -> list[Page]:
-    """Drop lines that stand at the edge of most pages, such as the page number; rows stay.
-
-    Behind a header of more lines than an edge has, only the number is sought.
-    """
+    """Remove lines at the edge of most pages, such as page numbers; table rows stay."""
     if len(pages) < 2:
         return list(pages)
     without = _without_often(pages, _running_lines)
@@ -88,7 +85,7 @@ def _without_often(pages: Sequence[Page], keys_of: KeysOf) -> list[Page]:
 
 
 def _edges(page: Page) -> list[int]:
-    """Which lines are the first and the last, and no rows of a table that reaches there."""
+    """Return the positions of the first and last lines, without rows of a table there."""
     count = len(page.lines)
     places = {*range(min(EDGE_LINES, count)), *range(max(0, count - EDGE_LINES), count)}
     return [
@@ -100,7 +97,7 @@ def _edges(page: Page) -> list[int]:
 
 
 def _is_row(lines: Sequence[PdfLine], position: int) -> bool:
-    """Whether the next line towards the middle of the page has cells in the same columns."""
+    """Return whether the next line towards the page's middle has cells in the same columns."""
     beside = position + 1 if position < len(lines) / 2 else position - 1
     if not 0 <= beside < len(lines) or len(lines[position].cells) < 2:
         return False
@@ -112,9 +109,9 @@ def _is_row(lines: Sequence[PdfLine], position: int) -> bool:
 
 
 def _running_lines(page: Page) -> dict[int, set[Running]]:
-    """Of each line at the edge its words, whatever their figures, and its height.
+    """Return the words, without figures, and height of each line at the edge.
 
-    What ends a page may stand at any height: pages of filings end where their text does.
+    The last line counts at any height: in filings, pages end where their text does.
     """
     results: dict[int, set[Running]] = {}
     for edge in _edges(page):
@@ -126,7 +123,7 @@ def _running_lines(page: Page) -> dict[int, set[Running]]:
 
 
 def _page_numbers(page: Page) -> dict[int, set[Running]]:
-    """Of each line at the edge that is a figure how far that is from where the page stands."""
+    """Return each figure at the edge, as its difference from the page's position in the file."""
     texts = {edge: page.lines[edge].text for edge in _edges(page)}
     numbers = {edge: int(text) for edge, text in texts.items() if PAGE_NUMBER.fullmatch(text)}
     return {edge: {("", number - page.number)} for edge, number in numbers.items()}
@@ -134,12 +131,12 @@ def _page_numbers(page: Page) -> dict[int, set[Running]]:
 
 def _without(page: Page, dropped: set[int]) -> Page:
     lines = tuple(line for index, line in enumerate(page.lines) if index not in dropped)
-    # A page with nothing else keeps them: they are all that it says.
+    # A page that has nothing else keeps them.
     return replace(page, lines=lines or page.lines)
 
 
 class _Style:
-    """Which type sizes are body and which are headings, over the whole document."""
+    """The type sizes of body text and headings in the whole document."""
 
     def __init__(self, pages: Sequence[Page]) -> None:
         sizes: Counter[float] = Counter()
@@ -152,11 +149,11 @@ class _Style:
         self.body = sizes.most_common(1)[0][0] if sizes else 10.0
         self.uses_bold = bold < total * 0.25
         larger = sorted((size for size in sizes if size >= self.body * 1.15), reverse=True)
-        # Type that makes up much of the text is no heading type, whatever its size.
+        # A type that makes up much of the text is no heading type, whatever its size.
         self.levels = [size for size in larger if sizes[size] < total * 0.15][:8]
 
     def level(self, line: PdfLine) -> int:
-        """1 for the outermost; 0 for lines that are no headings."""
+        """Return a heading's level, 1 for the outermost; 0 for other lines."""
         if not _may_be_heading(line.text):
             return 0
         if line.size in self.levels:
@@ -164,7 +161,7 @@ class _Style:
         return 6 if self.uses_bold and line.is_bold and line.size >= self.body * 0.98 else 0
 
     def levels_of(self, lines: Sequence[PdfLine]) -> list[int]:
-        """The level of each line; a heading of many lines is a paragraph in larger type."""
+        """Return each line's level; a heading of many lines is a paragraph in larger type."""
         alone = [_is_alone(lines, position) for position in range(len(lines))]
         levels: list[int] = []
         for level, group in groupby(
@@ -175,7 +172,7 @@ class _Style:
         return levels
 
     def largest_on(self, page: Page) -> str:
-        """The first run of lines in the largest heading type."""
+        """Return the first run of lines in the largest heading type."""
         levels = [(line, self.level(line)) for line in page.lines]
         best = min((level for _line, level in levels if level), default=0)
         run = dropwhile(lambda pair: pair[1] != best, levels)
@@ -184,7 +181,7 @@ class _Style:
 
 
 def _is_alone(lines: Sequence[PdfLine], position: int) -> bool:
-    """Whether nothing stands beside a line: the cells of a table do."""
+    """Return whether nothing is beside a line, as table cells would be."""
     line = lines[position]
     others = [*lines[max(0, position - 1) : position], *lines[position + 1 : position + 2]]
     is_numbered = len(line.cells) == 2 and SECTION.fullmatch(line.cells[0].text)
@@ -213,15 +210,15 @@ def _plain(text: str) -> str:
 
 
 class _PdfWriting:
-    """Writes page after page; a table that goes on at the top of the next is one."""
+    """Writes page after page; a table that continues on the next page is one table."""
 
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
-        self.header: list[str] = []  # of the table that was written last, nothing below it
+        self.header: list[str] = []  # header of the table written last, if nothing follows it
         self.header_page = 0
-        self.edges: tuple[float, ...] = ()  # of its columns, where they are drawn
-        self.rows: list[list[str]] = []  # of that table, on all its pages
-        self.place = ("", 0)  # its name, and where it begins
+        self.edges: tuple[float, ...] = ()  # edges of its columns, where they are drawn
+        self.rows: list[list[str]] = []  # rows of that table, on all its pages
+        self.place = ("", 0)  # its name and first page
         self.number = 0
 
     def page(self, page: Page, bookmarks: Bookmarks, style: "_Style") -> None:
@@ -241,7 +238,7 @@ class _PdfWriting:
             self.outline.paragraph(f"Note on this page: {note}")
 
     def finish(self) -> None:
-        """The last table is whole."""
+        """Write the last table, which is now complete."""
         if self.rows:
             name, first = self.place
             last = self.header_page
@@ -284,7 +281,7 @@ class _PdfWriting:
     def _goes_on(
         self, cells: Sequence[Sequence[str]], edges: tuple[float, ...], *, may_go_on: bool = True
     ) -> bool:
-        """Whether a table is the rest of the one that the page before ended with."""
+        """Return whether a table continues the one at the end of the page before."""
         if self.number != self.header_page + 1 or len(self.header) != len(cells[0]):
             return False
         pairs = list(zip(edges, self.edges, strict=False))
@@ -304,14 +301,14 @@ class _PdfWriting:
 
 
 def _headed(cells: list[list[str]], *, is_drawn: bool) -> list[list[str]]:
-    """Under what stands over the columns; where nothing does, the words of the rows decide."""
+    """Return the rows under the header above the columns; without one, the words decide."""
     is_over = not is_drawn and any(cells[0])
     rows, has_header = headed(cells if is_over or is_drawn else cells[1:])
     return rows if has_header or is_over else [[""] * len(cells[0]), *rows]
 
 
 def _opens(cells: Sequence[Sequence[str]]) -> bool:
-    """Whether a table begins with a header of its own: words where figures follow."""
+    """Return whether a table begins with its own header: words above figures."""
     return any(
         words and not parse_figure(words) and any(map(parse_figure, below))
         for words, *below in zip(*cells, strict=False)

@@ -1,11 +1,11 @@
-"""Lines of a PDF page, put together from where each of its letters stands.
+"""Assemble the lines of a PDF page from the position of each character.
 
-pdfium gives the letters in the order in which the program wrote them, and guesses where lines end;
-what it takes for one line may be many rows of a table. Here a line is letters on one height that
-go on in one direction, and a cell is what stands apart on it.
+pdfium returns the characters in the order in which they were written and guesses line ends, so one
+of its lines may be many rows of a table. Here a line is characters at one height that continue in
+one direction, and a cell is a group set apart on it.
 
-Where every cell has its border, nothing has to be guessed from gaps: a word is of the cell that it
-stands in, a border that is missing joins two cells.
+Where every cell has borders, no gaps have to be interpreted: a word belongs to the cell around it,
+and a missing border joins two cells.
 """
 
 import ctypes
@@ -28,35 +28,35 @@ TRAILING = {"%", ")", ")%"}
 LIST_MARK = re.compile(r"[•●▪◦‣■□○∙·►➢✓*–—-]|\(?(?:\d{1,3}|[a-z])[.)]")
 CLAUSE = re.compile(r"§ ?\d{1,4} ?[a-z]?|\d{1,3}(?:\.\d{1,3})+\.?")  # as contracts number theirs
 LETTER_BEFORE = re.compile(r"[^\W\d_]$")
-CELL_GAP = 0.9  # of the type size: wider than any blank of a paragraph
+CELL_GAP = 0.9  # of the type size: wider than any blank in a paragraph
 FIGURE_GAP = 0.3  # … and than any within a figure
 LEADER_GAP = 2.0  # of the type size: between dots that lead to a figure
 FIGURES = re.compile(r"[\d\s$€£¥(),.%+—–-]+")
-ONE_HEIGHT = 0.5  # of the type size: so far up or down stand small figures beside a word
+ONE_HEIGHT = 0.5  # of the type size: how far up or down small figures are beside a word
 SAME_HEIGHT = 0.25  # of the type size
 SMALL = 0.8  # … beside a word
-MARK_SIZE, LEAST_RISE = 0.87, 0.1  # of the type size: at most, and at least
+MARK_SIZE, LEAST_RISE = 0.87, 0.1  # of the type size: largest size and least rise of raised text
 RAISED, LOWERED, STRUCK = (frozenset({mark}) for mark in (Mark.RAISED, Mark.LOWERED, Mark.STRUCK))
-STRIKE = 0.15, 0.5  # of the type size above the line, at least and at most
+STRIKE = 0.15, 0.5  # of the type size above the base line, least and greatest
 STRIKE_ENDS = 0.35  # … beside the words
 NO_MARKS: frozenset[Mark] = frozenset()
-TABULAR = 3  # cells: columns of prose are rarely more than two
+TABULAR = 3  # cells; prose rarely has more than two columns
 PROSE_WORDS = 5
-LEADERS = re.compile(r"\s?(?:[.·…_]\s?){5,}")  # lead the eye to a figure or show where to write
+LEADERS = re.compile(r"\s?(?:[.·…_]\s?){5,}")  # dot leaders, or lines to write on
 MAX_LETTERS = 5_000  # of a line
 BOLD_WEIGHT = 600
 BOLD_FONTS = (b"bold", b"black", b"heavy")
 FONT_NAME_BYTES = 200
 QUARTER = math.pi / 2
-NOTHING = (0, 0xFFFD)  # a letter whose font does not say which it is
+NOTHING = (0, 0xFFFD)  # characters whose font does not identify them
 CUT = 2  # pdfium's own code of a hyphen at the end of a line
-NO_BLANKS = "\x0b\x0c\r\x1c\x1d\x1e\x1f"  # may be letters in a font of its own
+NO_BLANKS = "\x0b\x0c\r\x1c\x1d\x1e\x1f"  # may be letters in a font with its own encoding
 Spell = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
 class PdfCell:
-    """Words that stand together on a line."""
+    """Words that are together on a line."""
 
     text: str
     left: float
@@ -65,7 +65,7 @@ class PdfCell:
 
 @dataclass(frozen=True, slots=True)
 class PdfLine:
-    """A line of text; places in points, counted from the page's lower left corner."""
+    """A line of text; places in points from the page's lower left corner."""
 
     text: str
     size: float
@@ -81,7 +81,7 @@ class PdfLine:
 
 
 def from_top_down(lines: Sequence[PdfLine]) -> list[PdfLine]:
-    """In the order of their places where most words stand in tables, else as they were written.
+    """Sort lines by position if most words are in tables; else keep the order of the file.
 
     Programs write tables column by column, or the header last. Columns of prose stay as they are.
     """
@@ -107,7 +107,7 @@ def from_top_down(lines: Sequence[PdfLine]) -> list[PdfLine]:
 
 
 def _join_on_one_height(lines: Sequence[PdfLine]) -> Iterator[PdfLine]:
-    """Lines of one height as one, where they do not overlap; a raised figure belongs to a word."""
+    """Join lines of one height that do not overlap; a raised figure belongs to its word."""
     joined = lines[0]
     for line in lines[1:]:
         if line.left < joined.right - joined.size:
@@ -126,20 +126,20 @@ def _join_on_one_height(lines: Sequence[PdfLine]) -> Iterator[PdfLine]:
 
 
 class _Letter(NamedTuple):
-    """As it stands in its own line's direction."""
+    """A character, in its line's own direction."""
 
     text: str
     left: float
     right: float
-    base: float  # height of the line that it stands on
+    base: float  # height of its base line
     size: float
     angle: float
-    position: int  # in the page
+    position: int  # its index on the page
     is_blank: bool
 
 
 class Rule(NamedTuple):
-    """A line along one axis that is drawn: its place on the other, and its ends."""
+    """A drawn line along one axis: its place on the other axis, and its ends."""
 
     place: float
     start: float
@@ -147,7 +147,7 @@ class Rule(NamedTuple):
 
 
 def struck(rule: Rule, words: Sequence[tuple[float, float]], base: float, size: float) -> list[int]:
-    """Which words of a line, by their ends, a rule goes through that begins and ends with them."""
+    """Return the words that a rule strikes out: it begins and ends with them."""
     if not STRIKE[0] * size < rule.place - base < STRIKE[1] * size:
         return []
     through = [
@@ -162,7 +162,7 @@ def struck(rule: Rule, words: Sequence[tuple[float, float]], base: float, size: 
 
 
 def page_lines(text_page: Any, spell: Spell, rules: Sequence[Rule] = ()) -> Iterator[PdfLine]:
-    """In the order in which they were written; the rules strike out what they go through."""
+    """Yield lines in the order of the file; words that a rule crosses are struck out."""
     line: list[_Letter] = []
     last: _Letter | None = None
     for letter in _letters(text_page):
@@ -183,7 +183,7 @@ def _begins_line(before: _Letter, letter: _Letter) -> bool:
     drop = before.base - letter.base
     is_below = abs(before.left - letter.left) < ONE_HEIGHT * size and 0 < drop < 1.5 * size
     if is_below and east_asian_width(letter.text) in "WF":
-        return False  # it is written from the top down
+        return False  # vertical writing
     is_elsewhere = abs(drop) > ONE_HEIGHT * size
     return is_elsewhere or before.angle != letter.angle or letter.right < before.left - 2 * size
 
@@ -200,7 +200,7 @@ def _letters(text_page: Any) -> Iterator[_Letter]:
         text = "-" if code == CUT and raw.FPDFText_IsHyphen(text_page, position) else chr(code)
         is_blank = is_made or (text.isspace() and text not in NO_BLANKS)
         raw.FPDFText_GetCharOrigin(text_page, position, x, y)
-        # As high as the font, not as the letter.
+        # The height of the font, not of the character.
         raw.FPDFText_GetLooseCharBox(text_page, position, box)
         # What a font size is in points depends on what scales it: browsers print at 3/4 of 16.
         raw.FPDFText_GetMatrix(text_page, position, matrix)
@@ -240,7 +240,7 @@ def _line(
 def _struck_places(
     letters: Sequence[_Letter], rules: Sequence[Rule], base: float, size: float
 ) -> Iterator[int]:
-    """Which letters of a line are struck out, the blanks between them among them."""
+    """Yield the struck characters of a line, including blanks between them."""
     near = [rule for rule in rules if 0 < rule.place - base < size]
     if not near or letters[0].angle:
         return
@@ -255,7 +255,7 @@ def _struck_places(
 def _cells(
     pieces: Iterable[Sequence[_Letter]], read: Callable[[Sequence[_Letter]], str]
 ) -> list[PdfCell]:
-    """From left to right."""
+    """Return the cells from left to right."""
     cells = [
         PdfCell(
             read(piece),
@@ -270,7 +270,7 @@ def _cells(
 def _text(
     letters: Sequence[_Letter], spell: Spell, base: float, size: float, gone: Container[int]
 ) -> str:
-    """What is smaller and higher or lower than its line is raised or lowered."""
+    """Return the text; smaller characters above or below the line are raised or lowered."""
     runs = (
         Run(
             letter.text,
@@ -286,7 +286,7 @@ def _text(
 
 
 def _paired(text: str) -> str:
-    """Halves of one character stand in a PDF as two."""
+    """Join surrogate pairs, which a PDF stores as two characters."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
 
 
@@ -298,7 +298,7 @@ def _marks(letter: _Letter, base: float, size: float) -> frozenset[Mark]:
 
 
 def _pieces(letters: Sequence[_Letter], size: float) -> Iterator[list[_Letter]]:
-    """Letters that stand further apart than words do; figures may stand closer."""
+    """Split a line at gaps wider than those between words; figures may be closer."""
     words = list(_words(letters, FIGURE_GAP * size))
     piece = words[0]
     for before, word in pairwise(words):
@@ -313,7 +313,7 @@ def _pieces(letters: Sequence[_Letter], size: float) -> Iterator[list[_Letter]]:
 
 
 def _words(letters: Sequence[_Letter], gap: float = 0.0) -> Iterator[list[_Letter]]:
-    """Parted by gaps of a width, or by blanks of any."""
+    """Split a line at gaps of a width, or at any blank."""
     word: list[_Letter] = []
     for letter in letters:
         if word and not letter.is_blank:
@@ -337,7 +337,9 @@ def _are_figures(first: Sequence[_Letter], second: Sequence[_Letter]) -> bool:
 
 
 def _is_bold(text_page: Any, position: int) -> bool:
-    """By weight, or by the font's name: many producers state no weight, or a wrong one."""
+    """Return whether type is bold, by weight or font name: many programs state no or a wrong
+    weight.
+    """
     from pypdfium2 import raw
 
     if raw.FPDFText_GetFontWeight(text_page, position) >= BOLD_WEIGHT:
@@ -348,7 +350,7 @@ def _is_bold(text_page: Any, position: int) -> bool:
 
 
 def join_symbols(cells: Sequence[PdfCell], size: float) -> tuple[PdfCell, ...]:
-    """A currency sign or a list mark belongs to what follows, a percent sign to what precedes."""
+    """Join a currency sign or list mark to what follows, a percent sign to what precedes."""
     joined: list[PdfCell] = []
     for cell in _without_next_sign(cells, size):
         last = joined[-1] if joined else None
@@ -362,9 +364,9 @@ def join_symbols(cells: Sequence[PdfCell], size: float) -> tuple[PdfCell, ...]:
 
 
 def _without_next_sign(cells: Sequence[PdfCell], size: float) -> Iterator[PdfCell]:
-    """`$ 59,340 $` before `63,171`: the sign stood nearer to the figure before it.
+    """Move a currency sign to the next figure: `$ 59,340 $` before `63,171`.
 
-    Where no sign stands before a figure (`59.340 € 63.171 €`), each is behind its own.
+    Where no figure has a sign before it (`59.340 € 63.171 €`), each sign follows its own figure.
     """
     for index, cell in enumerate(cells):
         words, _blank, sign = cell.text.rpartition(" ")
@@ -379,7 +381,7 @@ def _without_next_sign(cells: Sequence[PdfCell], size: float) -> Iterator[PdfCel
 
 
 def join_lines(lines: Sequence[str]) -> str:
-    """One paragraph: words cut at a line's end are put together, short lines keep their break."""
+    """Join a paragraph's lines: hyphenated words are rejoined, short lines keep their break."""
     longest = max(map(len, lines), default=0)
     text = lines[0] if lines else ""
     for before, line in pairwise(lines):
@@ -398,15 +400,15 @@ def _joined(text: str, line: str, *, is_full: bool) -> str:
     return f"{text} {line}" if is_full else f"{text}\n{line}"
 
 
-THIN = 3.0  # points: a box that is thinner is a line
-NEAR = 2.5  # points: lines so close are one, ends so close touch
-MOST_OBJECTS = 20_000  # of a page; what is drawn of more is a picture
+THIN = 3.0  # points; a thinner box is a line
+NEAR = 2.5  # points; closer lines are one, closer ends touch
+MOST_OBJECTS = 20_000  # on a page; with more it is a drawing
 MOST_RULES = 1_500
-FILLED = 0.3  # of the cells hold words, or it is a chart
+FILLED = 0.3  # of the cells have words; with fewer it is a chart
 
 
 class Rules(NamedTuple):
-    """Of a page; the edges of boxes are lines as well, `thin` ones are none."""
+    """The drawn lines of a page, with the edges of boxes; `thin` ones are not from boxes."""
 
     flat: list[Rule]
     upright: list[Rule]
@@ -415,16 +417,16 @@ class Rules(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RuledTable:
-    """The lines of text that it takes, and its rows."""
+    """A table with drawn lines: the text lines that it takes, and its rows."""
 
     start: int
     end: int
     rows: list[list[str]]
-    edges: tuple[float, ...]  # of its columns
+    edges: tuple[float, ...]  # the edges of its columns
 
 
 def lattices_of(rules: Rules, lines: Sequence[PdfLine]) -> tuple["Lattice", ...]:
-    """What the lines that are drawn on a page enclose; what strikes words out borders no cell."""
+    """Return the grids that the drawn lines form; lines that strike out words are not borders."""
     flat = [rule for rule in rules.flat if not _is_strike(rule, lines)]
     return tuple(_lattices(flat, rules.upright))
 
@@ -438,7 +440,7 @@ def _is_strike(rule: Rule, lines: Sequence[PdfLine]) -> bool:
 
 
 def page_rules(page: Any) -> Rules:
-    """The horizontal and the vertical lines that are drawn on a page."""
+    """Return the drawn horizontal and vertical lines of a page."""
     from pypdfium2 import raw
 
     rules = Rules([], [], [])
@@ -460,14 +462,14 @@ def _edges(low: float, high: float) -> tuple[float, ...]:
 
 
 def _is_shape(part: Any) -> bool:
-    """Whether a path is more than a line or a box."""
+    """Return whether a path is more than a line or box."""
     from pypdfium2 import raw
 
     return bool(raw.FPDFPath_CountSegments(part) > 6)
 
 
 def _boxes(part: Any) -> Iterator[tuple[float, float, float, float]]:
-    """Of a box its bounds, of a path of several strokes each of them."""
+    """Yield the bounds of a box, or of each stroke of a path."""
     import ctypes
 
     from pypdfium2 import raw
@@ -492,7 +494,7 @@ def _boxes(part: Any) -> Iterator[tuple[float, float, float, float]]:
 
 
 def _merge_rules(rules: Sequence[Rule]) -> list[Rule]:
-    """Those that lie on each other or go on as one."""
+    """Join rules that overlap or continue each other."""
     merged: list[Rule] = []
     for rule in sorted(rules, key=lambda rule: (round(rule.place / NEAR), rule.start)):
         last = merged[-1] if merged else None
@@ -506,7 +508,7 @@ def _merge_rules(rules: Sequence[Rule]) -> list[Rule]:
 def ruled_tables(
     lines: Sequence[PdfLine], lattices: Sequence["Lattice"]
 ) -> tuple[list[PdfLine], list[RuledTable]]:
-    """The lines, those of a table in a row, and the tables from the top down."""
+    """Return the lines, with each table's lines together, and the tables from the top down."""
     ordered = list(lines)
     results: list[tuple[list[PdfLine], Lattice]] = []
     for lattice in lattices:
@@ -526,7 +528,7 @@ def ruled_tables(
 
 
 class Lattice:
-    """Lines that cross each other, and the cells between them."""
+    """A grid of crossing lines, with the cells between them."""
 
     def __init__(self, flat: Sequence[Rule], upright: Sequence[Rule]) -> None:
         self.flat, self.upright = flat, upright
@@ -534,28 +536,29 @@ class Lattice:
         self.heights = tuple(reversed(_places(flat)))  # from the top down
 
     def holds(self, line: PdfLine) -> bool:
-        """Whether a line stands in it; one that reaches out only crosses it."""
+        """Return whether a text line is inside; one that extends beyond only crosses it."""
         middle = line.bottom + line.size * 0.3
         is_beside = line.left < self.columns[0] - NEAR or line.right > self.columns[-1] + line.size
         return self.heights[-1] < middle < self.heights[0] and not is_beside
 
     def is_filled(self, lines: Sequence[PdfLine]) -> bool:
-        """Whether it is a table and no chart, form or frame."""
+        """Return whether the grid is a table, not a chart, form or frame."""
         places = {self.place(line, word) for line in lines for word in line.words}
         cells = (len(self.columns) - 1) * (len(self.heights) - 1)
         rows = [row for row, _column in places]
         wide = {row for row in rows if rows.count(row) > 1}
-        is_row = len(self.heights) == 2 and len(places) == cells  # the last of a page before
+        # The last row of a table from the page before.
+        is_row = len(self.heights) == 2 and len(places) == cells
         return is_row or (len(wide) > 1 and len(places) >= FILLED * cells)
 
     def place(self, line: PdfLine, word: PdfCell) -> tuple[int, int]:
-        """The row and the column that a word stands in."""
+        """Return the row and column of a word."""
         middle, height = (word.left + word.right) / 2, line.bottom + line.size * 0.3
         column = sum(edge < middle for edge in self.columns[1:-1])
         return sum(edge > height for edge in self.heights[1:-1]), column
 
     def rows(self, lines: Sequence[PdfLine]) -> list[list[str]]:
-        """One header row, and the others."""
+        """Return the rows, with one header row."""
         words = defaultdict[tuple[int, int], list[tuple[float, PdfCell]]](list)
         for line in lines:
             for word in line.words:
@@ -571,7 +574,7 @@ class Lattice:
         return [row for row in spread(rows) if any(row)]
 
     def _owner(self, row: int, column: int) -> tuple[int, int]:
-        """The first cell of those that no border parts."""
+        """Return the first of the cells that no border separates."""
         while column and not self._is_parted(row, column):
             column -= 1
         while row and not self._is_below(row, column):
@@ -587,12 +590,12 @@ class Lattice:
         return across, down
 
     def _is_parted(self, row: int, column: int) -> bool:
-        """Whether a border stands before a cell."""
+        """Return whether a border is left of a cell."""
         middle = (self.heights[row] + self.heights[row + 1]) / 2
         return _is_border(self.upright, self.columns[column], middle)
 
     def _is_below(self, row: int, column: int) -> bool:
-        """Whether a border stands above a cell."""
+        """Return whether a border is above a cell."""
         middle = (self.columns[column] + self.columns[column + 1]) / 2
         return _is_border(self.flat, self.heights[row], middle)
 
@@ -602,7 +605,7 @@ def _is_border(rules: Sequence[Rule], place: float, middle: float) -> bool:
 
 
 def _cell_text(words: Sequence[tuple[float, PdfCell]]) -> str:
-    """The lines of a cell, from the top down."""
+    """Join the lines of a cell from the top down."""
     lines = defaultdict[int, list[PdfCell]](list)
     for bottom, word in words:
         lines[round(bottom)].append(word)
@@ -611,7 +614,7 @@ def _cell_text(words: Sequence[tuple[float, PdfCell]]) -> str:
 
 
 def _cell_line(words: Sequence[PdfCell]) -> str:
-    """In the order in which they are read: of Arabic and Hebrew from the right."""
+    """Join words in reading order: Arabic and Hebrew from the right."""
     ordered = sorted(words, key=lambda word: word.left)
     counts = Counter(map(bidirectional, "".join(word.text for word in words)))
     is_from_right = counts["R"] + counts["AL"] > counts["L"]
@@ -627,7 +630,7 @@ def _places(rules: Sequence[Rule]) -> list[float]:
 
 
 def _lattices(flat: Sequence[Rule], upright: Sequence[Rule]) -> Iterator[Lattice]:
-    """Rules that touch each other, at least two cells wide."""
+    """Yield grids of touching rules, at least two cells wide."""
     groups: list[tuple[list[Rule], list[Rule]]] = []
     for rule in flat:
         columns = [other for other in upright if _touch(rule, other)]

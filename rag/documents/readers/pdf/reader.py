@@ -1,4 +1,4 @@
-"""PDF to sections: one for each page, and for each heading on it."""
+"""Read PDF: a section for each page, and for each heading on it."""
 
 import ctypes
 import re
@@ -46,22 +46,23 @@ REASONS = {
     "security": "the PDF is encrypted in a way that is not supported. Save it without encryption.",
 }
 DAMAGED = "the PDF is damaged or was cut off and cannot be opened. Copy or export it again."
-# Such a file could often be opened, with pages missing that nobody would notice.
+# Such a file can often be opened, but pages are missing unnoticed.
 CUT_OFF = "the PDF was cut off: its end is missing, and pages with it. Copy or download it again."
 END_MARK = b"%%EOF"
 MOST_NOTES = 5_000  # of a page
-SCAN_SCALE = 200 / 72  # of points: what text is recognised at best
+SCAN_SCALE = 200 / 72  # pixels per point: the best resolution for OCR
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline from the text layer; pictures of text are not read."""
+    """Fill the outline from the text layer; pages without text are read by OCR, if installed."""
     import pypdfium2
 
-    if data.rfind(END_MARK) < len(data) // 2:  # a linearised file has another one at its beginning
+    if data.rfind(END_MARK) < len(data) // 2:  # a linearised file has one at its beginning too
         raise Unreadable(outline.name, CUT_OFF)
     try:
         document = pypdfium2.PdfDocument(data)
-        if not _begins(document):  # its list of objects is wrong; without one, pdfium makes it anew
+        # Its cross-reference table is wrong; without it, pdfium rebuilds it.
+        if not _begins(document):
             document.close()
             document = pypdfium2.PdfDocument(data.replace(b"startxref", b"%tartxref"))
     except pypdfium2.PdfiumError as error:
@@ -113,7 +114,7 @@ def _read_document(
 def _recognised(
     document: Any, pages: list[Page], outline: Outline, limits: LoadLimits
 ) -> Iterator[Page]:
-    """The pages, those without text as OCR reads them, where it is installed, until time is up."""
+    """Yield the pages, those without text as OCR reads them, if installed and until time is up."""
     clock, is_able = OcrClock(limits), pictures.is_installed()
     for page in pages:
         if not (is_able and page.is_blank) or clock.is_over:
@@ -176,7 +177,7 @@ def _pages(document: Any, spell: Spell, max_characters: int, name: str) -> Itera
             page = document[position]
             text_page = page.get_textpage()
         except pypdfium2.PdfiumError:
-            yield Page(position + 1, (), is_broken=True)  # the other pages may be whole
+            yield Page(position + 1, (), is_broken=True)  # the other pages may be intact
             continue
         rules = page_rules(page)
         crossed = [*rules.thin, *islice(_strikes(page), MOST_RULES)]
@@ -201,19 +202,19 @@ def _check_characters(name: str, count: int, most: int) -> None:
 
 
 def _annotations(page: Any) -> Iterator[tuple[int, Any]]:
-    """Of each its kind; closed when the next is taken."""
+    """Yield the kind and handle of each annotation, which is closed when the next is taken."""
     from pypdfium2 import raw
 
     for position in range(min(raw.FPDFPage_GetAnnotCount(page), MOST_NOTES)):
         note = raw.FPDFPage_GetAnnot(page, position)
         try:
             yield raw.FPDFAnnot_GetSubtype(note), note
-        finally:  # nobody may want the others
+        finally:  # the caller may stop early
             raw.FPDFPage_CloseAnnot(note)
 
 
 def _annotation_texts(page: Any) -> Iterator[str]:
-    """What people noted on a page."""
+    """Yield the texts of a page's annotations."""
     from pypdfium2 import raw
 
     for kind, note in _annotations(page):
@@ -224,7 +225,7 @@ def _annotation_texts(page: Any) -> Iterator[str]:
 
 
 def _strikes(page: Any) -> Iterator[Rule]:
-    """Where somebody struck words out, as an annotation."""
+    """Yield rules where annotations strike out words."""
     from pypdfium2 import raw
 
     quad = raw.FS_QUADPOINTSF()
@@ -239,7 +240,7 @@ def _strikes(page: Any) -> Iterator[Rule]:
 
 
 def _bookmarks(document: Any) -> dict[int, list[tuple[int, str]]]:
-    """Level (from 1) and title of the outline's entries, by the page they point to (from 1)."""
+    """Return (level from 1, title) of the outline's entries, by page from 1."""
     import pypdfium2
 
     results = defaultdict[int, list[tuple[int, str]]](list)
@@ -250,19 +251,19 @@ def _bookmarks(document: Any) -> dict[int, list[tuple[int, str]]]:
             if page is not None:
                 results[page + 1].append((bookmark.level + 1, bookmark.get_title()))
     except pypdfium2.PdfiumError:
-        return {}  # a broken outline takes nothing from the text
+        return {}  # a damaged outline does not affect the text
     return results
 
 
-LONGEST_VALUE = 100_000  # bytes of a field, of which a form may have any number
-LONGEST_NOTE = 2**26  # bytes: more text than a document may have
-ReadBuffer = Callable[[Any, int], int]  # into a buffer of so many bytes; says how many it wants
+LONGEST_VALUE = 100_000  # bytes of one field's value; a form may have many fields
+LONGEST_NOTE = 2**26  # bytes; more than the text that a document may have
+ReadBuffer = Callable[[Any, int], int]  # fills a buffer of so many bytes; returns how many it needs
 
 
 def form_values(form: Any, page: Any) -> Iterator[tuple[str, str]]:
-    """Name and value of each field on the page that holds something, in the order of the file.
+    """Yield the name and value of each filled field of a page, in the order of the file.
 
-    A field's own label for people is taken where it has one. A box that is ticked is `yes`.
+    A field's label for people is used if it has one. A ticked box is `yes`.
     """
     from pypdfium2 import raw
 
@@ -295,9 +296,9 @@ def _value(form: Any, field: Any) -> str:
 
 
 def _text(read: ReadBuffer, *, longest: int = LONGEST_VALUE) -> str:
-    """pdfium says how many bytes of UTF-16 it has, with a zero at the end, and fills as many.
+    """Read a string from pdfium, which returns its UTF-16 length with a final zero.
 
-    Into less room it writes nothing.
+    It fills a buffer of that length, and writes nothing to a smaller one.
     """
     from pypdfium2 import raw
 
@@ -321,7 +322,7 @@ NO_NAME = re.compile(rf"\W*|{LISTS['no_name']}.*", re.IGNORECASE)
 
 
 def filing_title(lines: Sequence[str]) -> str:
-    """The title from the lines of a cover page; "" for any other document."""
+    """Return the title from a filing's cover page; "" for any other document."""
     cover = list(lines[:COVER_LINES])
     text = " ".join(" ".join(cover).split())
     form, period = FORM.search(text), PERIOD.search(text)
@@ -333,7 +334,7 @@ def filing_title(lines: Sequence[str]) -> str:
 
 
 def _company(cover: Sequence[str]) -> str:
-    """The words above "(Exact name of registrant as specified in its charter)"."""
+    """Return the words above "(Exact name of registrant as specified in its charter)"."""
     position = next((index for index, line in enumerate(cover) if TITLE_CUE.match(line)), 0)
     above = (line.strip() for line in reversed(cover[:position]))
     return next((line for line in above if not NO_NAME.fullmatch(line)), "")[:100]
@@ -342,7 +343,7 @@ def _company(cover: Sequence[str]) -> str:
 ODD = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\uf724\uf730-\uf77a]|\r(?=[a-z])")
 OF_TEX = dict(zip("\x0b\x0c\r\x0e\x0f", ("ff", "fi", "fl", "ffi", "ffl"), strict=True))
 IN_A_WORD = re.compile(r"(?<=[A-Za-z])[\x0b-\x0f](?![\n\r])|[\x0b-\x0f](?=[a-z])")
-PRIVATE = {0xF730 + digit: str(digit) for digit in range(10)}  # old figures
+PRIVATE = {0xF730 + digit: str(digit) for digit in range(10)}  # old-style figures
 PRIVATE[0xF724] = "$"
 PRIVATE |= {
     0xF761 + place: letter for place, letter in enumerate(ascii_uppercase)
@@ -357,13 +358,16 @@ MOST_OBJECTS = 2**26  # bytes, unpacked
 
 
 class Ligatures:
-    """Spells what the fonts of a file write with one character; reads the file when asked first."""
+    """Expands ligatures that a file's fonts encode as one character.
+
+    Reads the file on first use.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._data = data
 
     def spell(self, text: str) -> str:
-        """The text with its ligatures in letters; control characters that are none stay."""
+        """Return the text with ligatures as letters; other control characters stay."""
         if not ODD.search(text):
             return text
         named = text.translate(self._letters | PRIVATE)
@@ -371,7 +375,7 @@ class Ligatures:
 
     @cached_property
     def _letters(self) -> dict[int, str]:
-        """By code, where all fonts agree."""
+        """The letters by character code, where all fonts agree."""
         results = defaultdict[int, set[str]](set)
         for match in (match for part in self._parts() for match in DIFFERENCES.finditer(part)):
             for code, name in _glyph_names(match[1]):
@@ -383,14 +387,14 @@ class Ligatures:
         }
 
     def _parts(self) -> Iterator[bytes]:
-        """The file, and the objects that are packed in it."""
+        """Yield the file, and the object streams compressed in it."""
         yield self._data
         left, whole = MOST_OBJECTS, memoryview(self._data)
         for match in islice(HEAD.finditer(self._data), MOST_STREAMS):
             packed = whole[match.end() : match.end() + MOST_PACKED]
             try:
                 part = zlib.decompressobj().decompress(packed, left)
-            except zlib.error:  # packed in another way, or encrypted
+            except zlib.error:  # compressed in another way, or encrypted
                 continue
             yield part
             left -= len(part)

@@ -1,13 +1,13 @@
-"""Tables of a PDF page, found by where their cells stand.
+"""Find the tables of a PDF page by the positions of their cells.
 
-Plan: columns are white stripes that no row crosses; a header is what stands over them. Where lines
-end in figures, each is a row, whatever stands before the figures is its label, and a label may wrap
-or stand alone. Other rows are lines whose words stand far apart: lines in one column that are as
-close as the lines of a paragraph are one cell, cells that overlap in height are one row.
+Columns are vertical gaps that no row crosses; the header is above them. Where lines end in figures,
+each is a row, the text before the figures is its label, and a label may wrap or be alone. Other
+rows are lines with words far apart: lines in one column as close as those of a paragraph are one
+cell, and cells that overlap in height are one row.
 
 Headers are stacked, centred, over one column or several, and as narrow as the words allow, so that
-they cannot be told from other lines by gaps. The columns below them can: words are a header as far
-up as lines go on that stand over columns.
+gaps do not tell them from other lines. The columns below do: words belong to the header as far up
+as lines are above columns.
 """
 
 import re
@@ -25,19 +25,19 @@ LABEL_WORDS = 18
 LABELS_IN_A_ROW = 3
 HEADER_WORDS = 9
 HEADER_LINES = 48
-ABOVE = 6  # lines among which the unit of the figures is said
+ABOVE = 6  # lines above in which the unit of the figures may be
 ALIGNED = 2.0  # points
-LABEL_GAP = 0.5  # of the type size: between a label's header and the next one
+LABEL_GAP = 0.5  # of the type size, between the label column's header and the next
 Columns = list[tuple[float, float]]
 
 
 def is_figure(cell: PdfCell) -> bool:
-    """Or what stands in its place, such as a dash."""
+    """Return whether a cell is a figure, or a placeholder such as a dash."""
     return is_amount(cell.text)
 
 
 def columns_of(cells: Sequence[PdfCell], apart: float = 0.0) -> Columns:
-    """Stripes of the page between which none of the cells has words."""
+    """Return the horizontal ranges of the columns, between which no cell has words."""
     columns: Columns = []
     for cell in sorted(cells, key=lambda cell: cell.left):
         if columns and cell.left < columns[-1][1] + apart:
@@ -48,18 +48,18 @@ def columns_of(cells: Sequence[PdfCell], apart: float = 0.0) -> Columns:
 
 
 def place_in(cell: PdfCell, columns: Columns) -> int:
-    """The column that a cell, which is one of those that made them, begins in."""
+    """Return the column in which a cell begins; it is one of those that formed the columns."""
     return next(index for index, (left, right) in enumerate(columns) if left <= cell.left <= right)
 
 
 def is_label(line: PdfLine, edge: float) -> bool:
-    """Whether it stands wholly before the figures."""
+    """Return whether a line is entirely left of the figures."""
     return line.right < edge + 2 * line.size and len(line.text.split()) <= LABEL_WORDS
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderPlace:
-    """Where the columns beside the labels are, and the first row."""
+    """The positions of the columns beside the labels, and the first row."""
 
     row: PdfLine
     columns: Columns
@@ -70,7 +70,9 @@ class HeaderPlace:
         return first.right if not is_figure(first) else self.columns[0][0] - 2 * self.row.size
 
     def cells(self, line: PdfLine) -> list[PdfCell]:
-        """Headers may stand as close as words: those are parted that end or begin as columns do."""
+        """Split a line into header cells; headers close together are split where columns end or
+        begin.
+        """
         cells: list[PdfCell] = []
         for cell in line.cells:
             words = [w for w in line.words if cell.left <= w.left and w.right <= cell.right]
@@ -87,7 +89,7 @@ class HeaderPlace:
         return cells
 
     def _nearest(self, word: PdfCell) -> int:
-        """The column that a word stands over, or next to; -1 for the labels."""
+        """Return the column above or next to which a word is; -1 for the labels."""
         if word.right < self.columns[0][0] - self.row.size:
             return -1
         apart = [max(word.left - right, left - word.right) for left, right in self.columns]
@@ -99,11 +101,11 @@ class HeaderPlace:
         return any(abs(end) < ALIGNED for end in ends)
 
     def is_before(self, cell: PdfCell) -> bool:
-        """Whether it stands over the labels."""
+        """Return whether a cell is above the labels."""
         return cell.right < self.columns[0][0]
 
     def is_caption(self, cell: PdfCell) -> bool:
-        """Centred over the whole table, labels included, and over no single column."""
+        """Return whether a cell is centred over the whole table with its labels, not one column."""
         is_inside = any(
             left - 4 <= cell.left and cell.right <= right + 4 for left, right in self.columns
         )
@@ -112,14 +114,14 @@ class HeaderPlace:
         return not is_its_own and abs(_centre(cell) - middle) < 8 and not YEAR.search(cell.text)
 
     def is_over(self, cell: PdfCell) -> bool:
-        """Whether it stands over columns, be it broader than their figures."""
+        """Return whether a cell is above columns, even if wider than their figures."""
         starts = cell.left > self.labels_end + 4 and cell.right >= self.columns[0][0]
         is_inside = any(left <= _centre(cell) <= right for left, right in self.columns)
         return len(cell.text.split()) <= HEADER_WORDS and (starts or is_inside)
 
 
 def header_start(lines: Sequence[PdfLine], free: int, start: int, place: HeaderPlace) -> int:
-    """The first line of the header; labels that open the first group stand below it."""
+    """Return the first line of the header; labels that open the first group are below it."""
     lowest = max(free, start - LABELS_IN_A_ROW)
     openings = takewhile(lambda above: _is_opening(lines, above, place), range(start, lowest, -1))
     position = first = start - sum(1 for _opening in openings)
@@ -142,7 +144,10 @@ def _is_opening(lines: Sequence[PdfLine], position: int, place: HeaderPlace) -> 
 
 
 def _labels_start(lines: Sequence[PdfLine], first: int, start: int) -> int:
-    """Without a header, only what ends in a colon opens a group, if it ends no paragraph."""
+    """Return where the labels before the first row begin, in a table without a header.
+
+    Only a line that ends in a colon opens a group, if it does not end a paragraph.
+    """
     labels = takewhile(lambda line: line.text.endswith(":"), reversed(lines[first:start]))
     position = start - sum(1 for _label in labels)
     above = lines[position - 1] if position else None
@@ -151,7 +156,7 @@ def _labels_start(lines: Sequence[PdfLine], first: int, start: int) -> int:
 
 
 def _is_header(line: PdfLine, place: HeaderPlace) -> bool:
-    """Words that stand over the columns; the first of several may be over the labels."""
+    """Return whether a line's words are above the columns; the first may be above the labels."""
     cells = place.cells(line)
     if len(cells) > 1 and place.is_before(cells[0]):
         cells = cells[1:]
@@ -167,7 +172,7 @@ def _centre(cell: PdfCell) -> float:
 
 
 def header_of(lines: Sequence[PdfLine], place: HeaderPlace) -> tuple[list[str], list[PdfLine]]:
-    """The header of each column, the labels' first; and the labels that open the first group."""
+    """Return each column's header, the labels' first, and the labels that open the first group."""
     size = max((line.size for line in lines), default=0.0)
     over = [line for line in lines if not all(map(place.is_before, place.cells(line)))]
     lowest = min((line.bottom for line in over), default=float("inf"))
@@ -182,7 +187,7 @@ def header_of(lines: Sequence[PdfLine], place: HeaderPlace) -> tuple[list[str], 
 
 
 def _levels(lines: Sequence[PdfLine], size: float, place: HeaderPlace) -> Iterator[list[PdfCell]]:
-    """Cells of about one height, from left to right, from the top down."""
+    """Yield cells of about one height from left to right, from the top down."""
     ordered = sorted(lines, key=lambda line: -line.bottom)
     tops: list[float] = []
     for line in ordered:
@@ -195,7 +200,7 @@ def _levels(lines: Sequence[PdfLine], size: float, place: HeaderPlace) -> Iterat
 
 
 def _spread(cells: Sequence[PdfCell], columns: Columns) -> list[str]:
-    """For each column the cell of one level that stands over it; one may be over several."""
+    """Return for each column the cell of one level above it; one may span several columns."""
     if not cells:
         return [""] * len(columns)
     centres = [(left + right) / 2 for left, right in columns]
@@ -214,39 +219,39 @@ def _spread(cells: Sequence[PdfCell], columns: Columns) -> list[str]:
 
 
 def _is_balanced(cell: PdfCell, nearest: Sequence[PdfCell], centres: Sequence[float]) -> bool:
-    """Whether a cell stands over the middle of the columns that are nearest to it."""
+    """Return whether a cell is above the middle of the columns nearest to it."""
     under = [centre for centre, other in zip(centres, nearest, strict=True) if other is cell]
     pitch = (centres[-1] - centres[0]) / max(1, len(centres) - 1) or 60.0
     return bool(under) and abs(_centre(cell) - (under[0] + under[-1]) / 2) < 0.42 * pitch
 
 
 def units_in(lines: Sequence[PdfLine]) -> str:
-    """What is said above of the unit: "(in millions)"."""
+    """Return the unit that the lines above state: "(in millions)"; or ""."""
     units = UNITS.findall(" ".join(line.text for line in lines))
     return units[-1].strip() if units else ""
 
 
 AMOUNT = re.compile(r"[$€£¥%]|\d[,.]\d|\(\d+\)")
-FARTHEST = 3.4  # of the type size: rows that belong together are not further apart
+FARTHEST = 3.4  # of the type size: greatest distance of rows in a table
 MOST_FIGURES = 0.6  # of the cells beside a label
-LINE_PITCH = 1.32  # of the type size: lines of one cell are not further apart
+LINE_PITCH = 1.32  # of the type size: greatest distance of lines in a cell
 MAX_LINES = 400
-CELL_WORDS = 14  # on average: more is text in columns
+CELL_WORDS = 14  # on average; with more it is text in columns
 
 
 @dataclass(frozen=True, slots=True)
 class PdfTable:
-    """The lines that it takes, and its rows, the header first."""
+    """A table: the lines that it takes, and its rows, the header first."""
 
     start: int
     end: int
     rows: list[list[str]]
-    may_go_on: bool = False  # its first row may be one more of the table before
+    may_go_on: bool = False  # its first row may continue the table before
 
 
 @dataclass(frozen=True, slots=True)
 class _FigureRow:
-    """A line with a label, perhaps none, and values, perhaps none."""
+    """A line with labels and values, either of which may be missing."""
 
     labels: tuple[PdfCell, ...]
     bottom: float
@@ -272,7 +277,10 @@ class _Block:
 
 
 def find_tables(lines: Sequence[PdfLine], levels: Sequence[int]) -> Iterator[PdfTable]:
-    """The tables among a page's lines, in order; they share no line. Headings have a level."""
+    """Yield the tables of a page in order; they share no line.
+
+    `levels` are the lines' heading levels.
+    """
     free = 0
     for table in [*_figure_tables(lines), None]:
         end = table.start if table else len(lines)
@@ -305,7 +313,7 @@ def _is_row(line: PdfLine) -> bool:
 
 
 def _is_years(row: _FigureRow) -> bool:
-    """2022 and 2023 above columns are no figures."""
+    """Return whether the figures are only years above columns, such as 2022 and 2023."""
     years = [bool(YEAR.fullmatch(cell.text)) for cell in row.values if is_figure(cell)]
     return all(years) and (not row.label or len(years) > 1)
 
@@ -317,7 +325,7 @@ def _row(line: PdfLine) -> _FigureRow:
 
 
 def _run_end(lines: Sequence[PdfLine], start: int) -> int:
-    """The line after the last row of the run; labels between rows belong to it."""
+    """Return the line after the last row of the run; labels between rows belong to it."""
     end = start + 1
     edge = min(cell.left for cell in _row(lines[start]).values)
     for position in range(start + 1, len(lines)):
@@ -333,9 +341,9 @@ def _run_end(lines: Sequence[PdfLine], start: int) -> int:
 
 
 def _is_further_row(line: PdfLine, drop: float, *, is_next: bool) -> bool:
-    """Whether a line below rows is one more: of dashes or of years, too, if it has a label.
+    """Return whether a line below rows is a row: with a label also one of dashes or years.
 
-    A lonely figure is the number of the page.
+    A single figure far below is the page number.
     """
     row = _row(line)
     if row.label and row.values and all(map(is_figure, row.values)):
@@ -362,9 +370,9 @@ def _figure_table(lines: Sequence[PdfLine], free: int, start: int, end: int) -> 
 
 
 def _labelled(rows: Sequence[_FigureRow]) -> list[_FigureRow]:
-    """`2025 | 269` in a table whose other rows begin with words: the year is a label.
+    """Move first cells to the labels: in `2025 | 269` the year, where other rows begin with words.
 
-    And the first words are the label of `Notes | Level 2 | 269` where the others stand apart.
+    In `Notes | Level 2 | 269` only the first words are the label, where the others are set apart.
     """
     edge = min((row.values[0].left for row in rows if row.labels and row.values), default=0.0)
     beside = [cell for row in rows for cell in row.labels[1:] if row.values]
@@ -383,7 +391,7 @@ def _labelled(rows: Sequence[_FigureRow]) -> list[_FigureRow]:
 
 
 def _written(rows: Sequence[_FigureRow], columns: Columns) -> list[list[str]]:
-    """Wrapped labels put together; one that names several rows says under which it stands."""
+    """Return the rows with wrapped labels joined; repeated labels get that of their group."""
     whole = list(_unwrapped(rows))
     names = [row.label for row in whole]
     above: list[_FigureRow] = []
@@ -441,7 +449,7 @@ def _word_tables(
 
 
 def _is_split(lines: Sequence[PdfLine]) -> bool:
-    """Whether a line is the beginning of a wrapped first cell: the row goes on beside it."""
+    """Return whether a line begins a wrapped first cell whose row continues beside it."""
     following = next((line for line in lines[1:4] if len(line.cells) > 1), None)
     if following is None or len(lines[0].cells) != 1:
         return False
@@ -465,17 +473,17 @@ def _word_table(lines: Sequence[PdfLine], free: int, start: int) -> PdfTable | N
 
 
 def _is_numbered(lines: Sequence[PdfLine]) -> bool:
-    """Whether they are clauses behind their numbers: no header stands over those."""
+    """Return whether the lines are numbered clauses, which have no header."""
     return all(len(line.cells) == 2 and CLAUSE.fullmatch(line.cells[0].text) for line in lines)
 
 
 def _region_end(lines: Sequence[PdfLine], start: int) -> int:
-    """After the last line that has cells, and the fragments that belong to it."""
+    """Return the line after the last one with cells and the fragments that belong to it."""
     end = start
     for position in range(start, min(len(lines), start + MAX_LINES)):
         line = lines[position]
         if line.bottom > lines[start].bottom + line.size * 3:
-            break  # back to the top of the page: the next column of text
+            break  # back at the top of the page: the next column of text
         if len(line.cells) > 1:
             end = position + 1
         elif position - end > 3 or (
@@ -488,7 +496,7 @@ def _region_end(lines: Sequence[PdfLine], start: int) -> int:
 
 
 def _may_be_fragment(region: Sequence[PdfLine], line: PdfLine) -> bool:
-    """Whether a line without gaps may be of a wrapped cell: narrow, or below a later column."""
+    """Return whether a line may be part of a wrapped cell: narrow, or below a later column."""
     left = min(other.left for other in region)
     width = max(other.right for other in region) - left
     starts = (cell.left for other in region for cell in other.cells[1:])
@@ -498,7 +506,7 @@ def _may_be_fragment(region: Sequence[PdfLine], line: PdfLine) -> bool:
 
 
 def _is_rest(above: PdfLine, below: PdfLine) -> bool:
-    """Whether a line is the last of a wrapped cell."""
+    """Return whether a line is the last of a wrapped cell."""
     is_close = 0 <= above.bottom - below.bottom <= LINE_PITCH * below.size
     is_indented = len(above.cells) > 1 and below.left > above.cells[0].right
     return len(below.cells) == 1 and is_close and is_indented
@@ -514,7 +522,7 @@ def _has_long_cells(lines: Sequence[PdfLine]) -> bool:
 def _rows(region: Sequence[PdfLine], columns: Columns) -> list[list[str]]:
     rows = _overlapping(_blocks(region, columns, pitch=LINE_PITCH))
     heights = {round(line.bottom / 3) for line in region}
-    if len(rows) < len(heights) / 2.5:  # rows as tight as lines: each height is a row
+    if len(rows) < len(heights) / 2.5:  # rows are as close as lines: each height is a row
         rows = _overlapping(_blocks(region, columns, pitch=0))
     return [_texts(row, len(columns)) for row in rows]
 
@@ -533,7 +541,7 @@ def _blocks(region: Sequence[PdfLine], columns: Columns, *, pitch: float) -> lis
 
 
 def _overlapping(blocks: Sequence[_Block]) -> list[list[_Block]]:
-    """Blocks that share some height, from top to bottom."""
+    """Group blocks that overlap in height, from top to bottom."""
     rows: list[list[_Block]] = []
     lowest = 0.0
     for block in sorted(blocks, key=lambda block: -block.top):
