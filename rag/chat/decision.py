@@ -37,7 +37,7 @@ _SUPERSEDES = re.compile(
     rf"\b(?:{phrases('prevails')}|{phrases('supersedes')}|(?P<corrects>{phrases('corrects')}))\b",
     re.IGNORECASE,
 )
-_QUOTES = str.maketrans('“”„"', "''''")
+_QUOTES = re.compile(r'[“„](?P<typeset>[^”“"]*)[”“"]|(?<!\d)"(?P<plain>[^"]*)"|[“”„]|(?<!\d)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,10 +271,16 @@ def _quoted(*cases: SourceEvidence) -> str:
     return f"{title}: {'; '.join(map(_marked_quotation, cases))}"
 
 
+def _inner_quotation(quotation: re.Match[str]) -> str:
+    """In single quotes; a sign behind a figure that closes none stays: it is inches."""
+    words = quotation["typeset"] if quotation["typeset"] is not None else quotation["plain"]
+    return "'" if words is None else f"'{words}'"
+
+
 def _marked_quotation(evidence: SourceEvidence) -> str:
     """Return `"words" [n]`; in a row the content of the cell is marked."""
     words, cell = (
-        neutralise(" ".join(text.split())).translate(_QUOTES)
+        _QUOTES.sub(_inner_quotation, neutralise(" ".join(text.split())))
         for text in (evidence.quote, evidence.cell)
     )
     if cell and "*" not in cell and words.endswith(cell):

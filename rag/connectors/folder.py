@@ -1,6 +1,6 @@
 """A folder of this machine, or of a mounted share, as a source.
 
-And watching folders for changes.
+The module also watches folders for changes.
 """
 
 import logging
@@ -34,7 +34,7 @@ from rag.errors import RagError, SourceAway, Unreadable, UserError
 from rag.runtime.error_log import log_throttled
 from rag.seams import ListedFile, SourceOptions
 
-# ── Which files of a source are wanted: globs as `.gitignore` has them, and no ──
+# ── Filters: globs as in `.gitignore` ────────────────────────────────────────────────────────────
 
 # Incomplete files of other programs, and lock files.
 PASSING = GitIgnoreSpec.from_lines(
@@ -65,7 +65,7 @@ def _spec(globs: Sequence[str]) -> GitIgnoreSpec:
         ) from error
 
 
-# ── A folder of this machine, or of a share that it has mounted ───────────────────────────────────
+# ── Listing and reading a folder ─────────────────────────────────────────────────────────────────
 
 WRITING_SECONDS = 1.0  # a file changed more recently may still be written to
 CERTAIN_SECONDS = 2.0  # the coarsest file system clock: two versions may have one time

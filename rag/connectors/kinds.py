@@ -269,7 +269,7 @@ def short_name(address: str) -> str:
 def check_open(address: str, settings: SourceSettings) -> None:
     """Raise Forbidden for a source that needs the server's own rights.
 
-    Unless the settings allow it to every manager of a collection.
+    The settings may allow such a source to every manager of a collection.
     """
     # A password of the settings is sent only where they allow it.
     is_known = not password_named(address) and not passwords_in_query(address)

@@ -53,7 +53,7 @@ from rag.runtime.budget import Lane
 from rag.seams import Connector, ListedFile, Resumable, SourceOptions
 from rag.settings import SourceSettings
 
-# ── Documents of files that went: taken out, had back for a while, and let go of ──────────────────
+# ── Removals: documents of files that disappeared ────────────────────────────────────────────────
 
 
 def finish_removals(look: SyncRun) -> None:
@@ -129,7 +129,7 @@ def _let_go_of(parts: Parts, rows: Iterable[SourceFile]) -> None:
     parts.documents.let_go_of({row.content_hash for row in rows if row.content_hash})
 
 
-# ── A sync: bring the documents of a source up to what it holds now ───────────────────────────────
+# ── The sync ─────────────────────────────────────────────────────────────────────────────────────
 
 LOOKS = 5  # passes at most, while files are being written to
 PAUSE_SECONDS = 1.1

@@ -196,7 +196,7 @@ LIKENESS: tuple[Callable[[str], str], ...] = (
 )
 
 
-# ── One look at a source: what all steps of a sync share ──────────────────────────────────────────
+# ── The state of one sync ────────────────────────────────────────────────────────────────────────
 
 ASK_SECONDS = 2.0
 MOST_CONTENT_BYTES = 64 * 1024 * 1024  # of files read to compare their content
@@ -344,7 +344,7 @@ class SyncRun:
             self.parts.documents.rename(named)
 
 
-# ── Files of a source on their way into the library, each noted once it is stored ─────────────────
+# ── Ingesting the files of a source ──────────────────────────────────────────────────────────────
 
 # Stored files are recorded at the latest after so many or so long.
 WRITE_FILES, WRITE_SECONDS = 200, 0.5

@@ -30,7 +30,7 @@ from rag.db.schema import collections, metadata
 from rag.errors import SetupError, StorageFailed
 from rag.records import Readable
 
-# ── Which tables of a SQLite database are damaged, page by page, and what that means ──────────────
+# ── Damaged tables of a SQLite database ──────────────────────────────────────────────────────────
 
 WORDS = "chunks_fts"  # tables with this prefix are derived from the chunks and can be rebuilt
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY name"
@@ -82,7 +82,7 @@ def damage_in_words(names: list[str]) -> str:
     )
 
 
-# ── Connections: SQLite by default, PostgreSQL by URL; what a full or damaged disk ──
+# ── Connections, and errors of full or damaged disks ─────────────────────────────────────────────
 
 SQLITE_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=15000")
 
@@ -406,7 +406,7 @@ def revision_of(engine: Engine) -> str | None:
         return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
 
 
-# ── The one condition that keeps documents from those who may not read them ───────────────────────
+# ── The condition that limits every query to readable collections ────────────────────────────────
 
 
 def inside(column: ColumnElement[Any], readable: Readable) -> ColumnElement[bool]:

@@ -221,9 +221,7 @@ sessions = Table(
     Column("requested_start", Integer),
     Column("requested_end", Integer),
     Column("collections", JSON),  # ids of the chosen collections
-    Column(
-        "forgotten", Integer, nullable=False, server_default="0"
-    ),  # messages that are in no summary
+    Column("forgotten", Integer, nullable=False, server_default="0"),  # messages in no summary
     Column("expires_at", DateTime(timezone=True)),  # of a session that is not kept
     Column("parent", String(40)),  # of a branch: the session of its messages before `branch_index`
     Column("branch_index", Integer),
@@ -346,9 +344,7 @@ jobs = Table(
     Column("collection_id", String(40), nullable=False, server_default="1"),  # of an upload
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("due_at", DateTime(timezone=True)),  # of a job that is tried again
-    Column(
-        "has_arrived", Boolean, nullable=False, server_default=false()
-    ),  # whether an upload's text is stored
+    Column("has_arrived", Boolean, nullable=False, server_default=false()),  # an upload is stored
 )
 
 # Uploaded files by the id of their job, where several hosts share the work.

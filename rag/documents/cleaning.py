@@ -101,10 +101,7 @@ def _encoding(data: bytes, declared: str | None) -> str:
 
 
 def utf16_by_zeros(data: bytes) -> str | None:
-    """Return the encoding of UTF-16 without a byte order mark: every other byte is zero.
-
-    Else None.
-    """
+    """Return the byte order of UTF-16 without a mark, whose every other byte is zero, or None."""
     sample = data[:SAMPLE_BYTES]
     half = len(sample) // 2
     if half < 2:

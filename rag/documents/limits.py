@@ -9,7 +9,7 @@ MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
-    """Limits for one file; one that exceeds a limit is refused, never cut silently.
+    """Limits for one file; a larger file is refused, never cut silently.
 
     The error names both numbers.
     """

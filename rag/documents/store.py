@@ -426,7 +426,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         return replace(changes, removed_tables=(*changes.removed_tables, *unused))
 
     def note_arrival(self, file: IncomingFile) -> None:
-        """Mark the upload job of a file as done whose content is stored already."""
+        """Mark the upload job of a file as arrived whose content is stored already."""
         with db.writing(self._engine) as connection:
             mark_arrived(connection, [file.job_id])
 

@@ -1,1 +1,1 @@
-"""Ingestion of files: `file_reader` reads and stores them, `pipeline` embeds what is stored."""
+"""Ingestion of files: read, cut into chunks, stored, and embedded."""

@@ -394,7 +394,7 @@ def _checked(repository: BackupRepository, name: str, file: FileRecord) -> Itera
         )
 
 
-# ── Whether the indexes hold what the database says, and their repair; room on the disk ───────────
+# ── Comparing and repairing the indexes; room on the disk ────────────────────────────────────────
 
 LEAST_FREE_BYTES = 64 * 1024 * 1024  # with less, nothing that writes is begun
 REMOVED_AT_ONCE = 5_000

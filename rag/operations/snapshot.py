@@ -47,7 +47,7 @@ from rag.records import EVERYTHING
 if TYPE_CHECKING:
     from rag.tables.store import TableStore
 
-# ── Rows of tables, beside the database: which must be there, how long they are, ──
+# ── Row files of the tables ──────────────────────────────────────────────────────────────────────
 
 ENDING = ".parquet"
 
@@ -106,7 +106,7 @@ def checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# ── What must exist, written beside the database as it was when it was last looked at ─────────────
+# ── The manifest beside the database ─────────────────────────────────────────────────────────────
 
 FILE = "manifest.json"
 
@@ -465,7 +465,7 @@ def _compressed(parts: Iterable[bytes]) -> Iterator[bytes]:
     yield packer.flush()
 
 
-# ── Tables whose rows are gone: a folder was deleted, a file was cut off or is another one ────────
+# ── Tables whose rows are lost ───────────────────────────────────────────────────────────────────
 
 
 def tables_without_rows(

@@ -57,7 +57,7 @@ class QuotedPassage:
 
 @dataclass(frozen=True, slots=True)
 class DocumentLink:
-    """A document that the page links to."""
+    """A document to open."""
 
     id: str
     name: str
@@ -66,7 +66,7 @@ class DocumentLink:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """The documents that hold a name the question asks for."""
+    """Which documents hold a name that was asked for."""
 
     name: str
     count: int
@@ -169,7 +169,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Unsourced:
-    """A stretch of an answer without a citation that is no repetition and in no source."""
+    """A stretch of an answer that cites nothing, repeats nothing and that no source carries."""
 
     start: int
     end: int
@@ -203,7 +203,7 @@ class Usage:
 
 
 class Judging(StrEnum):
-    """Whether a judge decides what words left open in an answer."""
+    """Whether a judge looks at what words could not decide of an answer."""
 
     OFF = "off"  # there is no judge, or nothing is open
     PENDING = "pending"  # its verdicts come later
@@ -213,14 +213,14 @@ class Judging(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A model's text that is shown below, because the passages found come first."""
+    """What a model said where the passages that were found stand first instead."""
 
     text: str  # with its markers
     reason: str  # one sentence for people
 
 
 class NoticeKind(StrEnum):
-    """Why an answer is less than it could be, and so what the user can do."""
+    """Why an answer is less than it could be; what helps depends on it."""
 
     DISAGREEMENT = "disagreement"  # sources give different values for the same
     OTHER_PRODUCT = "other_product"  # the answer is about another product than the question
@@ -235,7 +235,7 @@ class NoticeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A note that is shown beside an answer."""
+    """What people are told beside an answer."""
 
     kind: NoticeKind
     text: str  # one or two sentences
@@ -243,7 +243,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A reading of a question that is not sure enough to be answered without asking."""
+    """A reading of a question that is not sure enough to be its answer."""
 
     label: str  # the question in this reading
     plan: Mapping[str, Any]  # of a table, as `POST /tables/query` takes it

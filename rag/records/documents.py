@@ -134,7 +134,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class ReadingReport:
-    """What a reader read in a file, and what it left out."""
+    """What reading a file gave, and what was left out of it."""
 
     pages: int = 0  # PDF pages and slides; 0 for formats that have none
     words: int = 0
@@ -328,7 +328,7 @@ class Job:
 
 
 class SyncState(StrEnum):
-    """The state of a source of documents."""
+    """How a source stands."""
 
     IDLE = "idle"
     RUNNING = "running"  # a sync is queued or runs
@@ -352,7 +352,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SyncCounts:
-    """The numbers of files that a sync counted."""
+    """What a sync found."""
 
     new: int = 0
     changed: int = 0

@@ -167,11 +167,11 @@ class LineEdit:
 
 @dataclass(frozen=True, slots=True)
 class SummaryReport:
-    """What became of every number and name of the turns that a summary replaces.
+    """What became of every number and name of the turns that a summary stands for.
 
-    The summary holds a number literally or in a range; a *stated* one stands beside a statement. A
-    *recallable* one stands in no line, and a question about it brings it back; a *listed* one
-    stands only in a list, and in no paragraph. All others are lost.
+    In the summary is what it holds literally or in a range; of this, *stated* is what stands beside
+    a statement. *Recallable* is what no line states and a question about it brings back; *listed*
+    what stands in a list alone and in no paragraph. What is in none of them is lost.
     """
 
     citations_required: int
@@ -231,7 +231,7 @@ class SummaryReport:
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """A quotation in a summary, by its offsets there, and the message it is from."""
+    """What a summary quotes, by its offsets there, and the message that it is of."""
 
     start: int
     end: int

@@ -41,7 +41,7 @@ from rag.wiring.components import open_embedder
 if TYPE_CHECKING:
     from rag.wiring.application import Application
 
-# ── A model's replies, kept beside a conversation and given again without it ──────────────────────
+# ── Recorded replies of a model ──────────────────────────────────────────────────────────────────
 
 PIECE = 24  # characters yielded at once: short, so that markers are split
 
@@ -148,7 +148,7 @@ class Recorder:
         )
 
 
-# ── Libraries to replay conversations over: ingested once, and kept by what they are made of ──────
+# ── Libraries to replay over, ingested once ──────────────────────────────────────────────────────
 
 PACKAGE = Path(__file__).parents[1]
 MOST_LIBRARIES = 8  # libraries; the least recently used is deleted first

@@ -21,7 +21,7 @@ from rag.regression.script import ScriptFile, read_text, validated
 from rag.seams import SessionHandle
 from rag.wiring.components import package_folder
 
-# ── What came of a replayed conversation, turn by turn ────────────────────────────────────────────
+# ── Results of a replay, turn by turn ────────────────────────────────────────────────────────────
 
 
 def ending(events: Iterable[Event]) -> Finished | Failed:
@@ -102,9 +102,7 @@ class Replay:
         return self.error, self.turns
 
 
-# ── Results of replays and measures as text for people, and JSON and JUnit for programs ───────────
-
-# ── How good answers are, measured against questions whose answers are known ──────────────────────
+# ── Measuring answers to questions with known answers ────────────────────────────────────────────
 
 _ARTICLE = re.compile(ENGLISH.patterns["articles"])
 
@@ -231,7 +229,7 @@ def _mean(values: Sequence[float]) -> float | None:
     return round(sum(values) / len(values), 4) if values else None
 
 
-# ── Results of replays and measures as text for people, and JSON and JUnit for programs ───────────
+# ── Reports ──────────────────────────────────────────────────────────────────────────────────────
 
 LONGEST_ANSWER = 700  # characters shown of an answer that was not expected
 VERSION = 1

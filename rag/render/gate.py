@@ -56,7 +56,7 @@ class Blocks:
     def is_code(self, line: str) -> bool:
         """Return whether the next line, without its break, is code.
 
-        A beginning without a fence suffices.
+        The beginning of a line suffices, unless it holds a fence.
         """
         if self._in_doubt:
             return False
@@ -453,7 +453,7 @@ class MarkdownGate:
     def _parted(self, before: str, sign: str) -> str:
         """Separate two characters by a backslash.
 
-        In a formula by a blank, which has no meaning there.
+        In a formula they are separated by a blank, which has no meaning there.
         """
         is_math = self._in_math()
         self._take(len(before + sign))

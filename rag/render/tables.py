@@ -395,7 +395,7 @@ def without_rows(text: str) -> str:
     return "\n".join(line for line in text.split("\n") if not line.startswith("|"))
 
 
-# ── The plan as a form, which works without scripts ───────────────────────────────────────────────
+# ── The plan as a form that works without scripts ────────────────────────────────────────────────
 
 
 class Form(Protocol):

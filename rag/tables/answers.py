@@ -305,7 +305,7 @@ class TableAnswers:
     def recent_turns(self, session: SessionHandle) -> list[TableTurn]:
         """Return the newest turns answered from tables, oldest first.
 
-        None if the last answer was not.
+        The list is empty if the last answer was not from a table.
         """
         messages = session.recent(2 * EARLIER_TURNS)
         last = next(

@@ -182,7 +182,7 @@ class TableLibrary:
     def by_meaning(self, question: str, readable: Readable, likeness: Likeness) -> list[Choice]:
         """Return readings in which a word is replaced by a column or value of like meaning.
 
-        None is sure.
+        No such reading is sure.
         """
         tables = self._library(readable)[0]
         if len(tables) > MOST_MEANT:

@@ -382,7 +382,7 @@ def _is_denied(filter_: Filter) -> bool:
 def _offered_condition(filter_: Filter, signs: Mapping[str, str], forms: Mapping[str, str]) -> str:
     """Describe a condition: "Fee above 2", "Depot Mole or Rime".
 
-    A yes/no column by its name only.
+    A condition on a yes/no column is described by the column's name only.
     """
     if _truth(filter_) is not None:
         return filter_.column

@@ -226,9 +226,9 @@ class _LongTable:
         self._joins[column] = f"LEFT JOIN v{column} ON v{column}.x = x{self.used[column]}"
 
     def keep_plain(self, column: int) -> bool:
-        """Store a column as numbers if every text is in the form that computers write.
+        """Store a column as numbers if every text is written as computers do.
 
-        Else False.
+        Return whether it is.
         """
         text = f"x{self.used[column]}"
         for kind, form in (("BIGINT", INTEGERS), ("DOUBLE", FLOATS)):

@@ -35,6 +35,25 @@ def test_a_lead_quotes_words_with_their_title_and_number():
     assert lead(QUESTION, HANDBOOK).text == f'Handbook: "{HANDBOOK[1]}" [1]'
 
 
+@pytest.mark.parametrize(
+    ("words", "written"),
+    [
+        ('a 19" rack', 'a 19" rack'),
+        ('a 19" or a 21" rack', 'a 19" or a 21" rack'),
+        ('the shelf "Oak 3" alone', "the shelf 'Oak 3' alone"),
+        ("the “Oak 3” shelf", "the 'Oak 3' shelf"),
+        ("das „Oak 3“", "das 'Oak 3'"),
+        ('a "shelf', "a 'shelf"),
+    ],
+)
+def test_quotes_within_a_lead_are_single_and_inches_stay_inches(words, written):
+    text = f"The warranty of the Heron 2 is 24 months for {words}."
+
+    assert lead(QUESTION, ("Handbook", text)).text == (
+        f'Handbook: "The warranty of the Heron 2 is 24 months for {written}." [1]'
+    )
+
+
 @pytest.mark.parametrize("order", [(HANDBOOK, MEMO), (MEMO, HANDBOOK)])
 def test_what_supersedes_leads_and_the_other_is_told_behind_it(order):
     found = lead(QUESTION, *order)

@@ -168,7 +168,7 @@ def guarded_transport(network: GuardedNetwork) -> httpx.HTTPTransport:
     return transport
 
 
-# ── What a site asks of programs that read it ─────────────────────────────────────────────────────
+# ── robots.txt ───────────────────────────────────────────────────────────────────────────────────
 
 LONGEST_DELAY = 5.0  # seconds between two requests at most, whatever a site asks for
 MOST_BYTES = 512 * 1024
@@ -329,7 +329,7 @@ def _part(part: str) -> str:
         return digest(part)
 
 
-# ── Sitemaps and feeds: the pages that they name ──────────────────────────────────────────────────
+# ── Sitemaps and feeds ───────────────────────────────────────────────────────────────────────────
 
 GZIP = b"\x1f\x8b"
 MOST_ENTRIES = 50_000  # in one file, the limit of the sitemap protocol

@@ -1,6 +1,6 @@
-"""The main text of web pages, without menus; their links.
+"""The main text of web pages, without menus, and their links.
 
-And what is kept of a site between syncs.
+The module also keeps what is known of a site between two syncs.
 """
 
 import json
@@ -142,7 +142,7 @@ def _text_words(markup: str) -> list[str]:
     return _words(body) if body is not None else []
 
 
-# ── Pages of the web are read where files are, in a process that a hostile one may end ────────────
+# ── Reading pages in a sandbox process ───────────────────────────────────────────────────────────
 
 SECONDS = 10.0  # of processor time, for one page
 
@@ -177,7 +177,7 @@ if __name__ == "__main__":
     serve(_answer)
 
 
-# ── What a site was like when it was looked at last, so that only what changed is ──
+# ── The cache of a site between two syncs ────────────────────────────────────────────────────────
 
 FILE, LOG, PAGES = "seen.json", "look.jsonl", "pages"
 PAUSED_SECONDS = 3600.0  # a visit that was interrupted longer ago starts again
@@ -266,9 +266,9 @@ class LookLog:
         self.pages = folder / PAGES if folder else Path(mkdtemp(prefix="groundnote-web-"))
 
     def load(self, of: Sequence[object]) -> Look | None:
-        """Return the interrupted visit if it has the same parameters `of` and is recent.
+        """Return the interrupted visit, or None.
 
-        Else None.
+        It has to have the same parameters `of` and to be recent.
         """
         if self._folder is None:
             return None

@@ -101,7 +101,7 @@ def _refuse_doctype(name: str, part: str, piece: bytes) -> None:
         )
 
 
-# ── Drawings, and what was not read ──────────────────────────────────────────────────────────
+# ── Drawings, and reports of unread parts ────────────────────────────────────────────────────────
 
 EMBEDDED = re.compile(r".*/embeddings/[^/]+|.*\.(?:html?|mht|rtf|txt|pdf|(?:doc|xls|ppt)x?)", re.I)
 MARKUP = (".xml", ".xhtml", ".html", ".htm", ".svg")
@@ -242,7 +242,7 @@ def texts_within(element: Any, tag: str) -> list[str]:
     return [part.text or "" for part in parts if str(part.tag).endswith(ending)]
 
 
-# ── What Office and OpenDocument have in common ──────────────────────────────────────────────
+# ── Shared by Office and OpenDocument ────────────────────────────────────────────────────────────
 
 SLACK = 60_000  # EMU by which shapes may overlap, about five points
 ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")

@@ -538,7 +538,7 @@ class _Records:
     def uncounted(self, sheet: int) -> list[str]:
         """Return a sheet's formulas without a result.
 
-        None if the count of formulas does not match.
+        The list is empty if the number of formulas in the file does not match.
         """
         is_sure = len(self.empty) == self.formulas
         return [cell for place, cell in self.empty if is_sure and place == sheet]
