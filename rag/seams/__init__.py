@@ -2,7 +2,7 @@
 
 from rag.seams.conversations import (
     ConversationStore,
-    MessageMatch,
+    FoundMessage,
     MessageMatches,
     OpenTurn,
     Overview,

@@ -30,7 +30,7 @@ class OpenTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageMatch:
+class FoundMessage:
     """One result of a search in transcripts."""
 
     session_id: str
@@ -66,7 +66,7 @@ class Versions:
 class MessageMatches:
     """The best results of a search in transcripts, and the number of all."""
 
-    found: tuple[MessageMatch, ...]
+    found: tuple[FoundMessage, ...]
     total: int
 
 

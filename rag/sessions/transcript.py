@@ -51,7 +51,7 @@ from rag.db import (
 )
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import ImportedMessage, Message, MessageStatus, Role, Session
-from rag.seams import MessageMatch, MessageMatches, OpenTurn, SessionHandle, Versions
+from rag.seams import FoundMessage, MessageMatches, OpenTurn, SessionHandle, Versions
 from rag.sessions.rows import (
     IS_MINE,
     ON_REQUEST,
@@ -375,10 +375,10 @@ def _containing(connection: Connection, wanted: str) -> Select[Any]:
     return joined.where(messages.c.content.icontains(wanted, autoescape=True))
 
 
-def _message_match(row: Any, wanted: str) -> MessageMatch:
+def _message_match(row: Any, wanted: str) -> FoundMessage:
     start_of_match = max(row.content.lower().find(wanted.lower()), 0)
     start = max(0, start_of_match - SNIPPET_CHARS)
-    return MessageMatch(
+    return FoundMessage(
         session_id=row.session_id,
         session_title=row.session_title,
         index=row.index,

@@ -47,7 +47,7 @@ from rag.records import (
     Usage,
 )
 from rag.render.gate import outgoing
-from rag.seams import MessageMatch
+from rag.seams import FoundMessage
 from rag.tables.plan import LONGEST_QUESTION
 from rag.web.problems import REFUSALS
 
@@ -667,7 +667,7 @@ class FoundMessagesModel(Described):
     """The newest matches, and how many there are in all; `snippet[match_start:match_end]`."""
 
     query: str
-    found: list[MessageMatch]
+    found: list[FoundMessage]
     total: int
 
 

@@ -16,7 +16,7 @@ from rag.memory.history import OPENS
 from rag.records import Source, Summary, SummaryReport
 from rag.render.answers import Register, answer_html
 from rag.seams import (
-    MessageMatch,
+    FoundMessage,
     MessageMatches,
     OwnedSession,
     SessionHandle,
@@ -82,7 +82,7 @@ def search_session(session_id: str) -> str:
 
 
 @session_pages.app_template_filter("around_match")
-def around_match(match: MessageMatch) -> tuple[str, str, str]:
+def around_match(match: FoundMessage) -> tuple[str, str, str]:
     """Split the snippet at whole words: before the match, the match, behind it."""
     before, after = match.snippet[: match.match_start], match.snippet[match.match_end :]
     if len(before) >= SNIPPET_CHARS and " " in before:
