@@ -418,14 +418,12 @@ def _refuse_to_embed(texts: Sequence[str]) -> Matrix:
 def _texts_of_user(session: SessionTranscript, draft: "Draft") -> Iterator[str]:
     """Return the question as resolved and as asked, and the user's questions just before it.
 
-    They are read when a figure stands in no source, and where there are others than this question.
+    They are read when a figure stands in no source; a question may come in a client's template.
     """
-    resolution = draft.resolution
-    if resolution:
-        yield resolution.query
-    if draft.answer.index > 1 or resolution is None or resolution.method != "unchanged":
-        messages = session.recent(USER_LOOKED_AT)
-        yield from (message.content for message in messages if message.role == Role.USER)
+    if draft.resolution:
+        yield draft.resolution.query
+    messages = session.recent(USER_LOOKED_AT)
+    yield from (message.content for message in messages if message.role == Role.USER)
 
 
 def _leaves_open(citations: Sequence[Citation]) -> bool:

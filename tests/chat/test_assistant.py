@@ -219,6 +219,16 @@ class TestWithAModel:
         assert (answer.model, answer.usage) == ("scripted", Usage(100, 9))
         assert finished.context["tokens"] <= finished.context["budget"]
 
+    def test_a_figure_of_what_a_first_question_quotes_is_found(self, session, with_model):
+        log = "\n".join(f"line {number}: all is well" for number in range(12))
+        question = f"<log>\n{log}\nretry limit 4711 ms\n</log>\nHow long do refunds take?"
+        assistant, _model = with_model("Refunds take five working days, the limit is 4711 ms [1].")
+
+        answer = list(assistant.ask(session, question))[-1].message.answer
+
+        statuses = {answer.text[f.start : f.end]: f.status.value for f in answer.figures}
+        assert statuses["4711 ms"] == "found"
+
     def test_a_forgotten_citation_is_attributed(self, session, with_model):
         assistant, _ = with_model(
             "Refunds are paid within five working days after the parcel arrives."
