@@ -1,7 +1,7 @@
-"""Answers that are being written: which process writes them, and what there is of them so far.
+"""Leases of answers: which process is writing an answer, and its text so far.
 
-Whoever begins a turn holds its lease until the turn ends. Leases of turns that take longer than a
-moment are written down and renewed; an answer that is pending without one has lost its process.
+A process that begins a turn holds its lease until the turn ends. If the turn takes longer than a
+moment, the lease is stored and renewed; a pending answer without a lease has lost its process.
 """
 
 import threading
@@ -43,7 +43,7 @@ class _Lease:
 
 
 class Leases:
-    """The leases of this process, and a look at those of all."""
+    """The leases of this process, renewed in the background."""
 
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
@@ -53,7 +53,7 @@ class Leases:
         self._is_beating = False
 
     def hold(self, session_id: str, answer: Message) -> None:
-        """From now on; nothing is written down for a moment."""
+        """Take the lease of an answer; it is stored only if the turn takes longer than a moment."""
         with self._change:
             place = (session_id, answer.index, answer.revision)
             self._leases[place] = _Lease()
@@ -63,7 +63,7 @@ class Leases:
                 threading.Thread(target=_beat, args=mine, name="leases", daemon=True).start()
 
     def release(self, session_id: str, answer: Message) -> None:
-        """The answer has ended."""
+        """Give back the lease of an answer that has ended."""
         place = (session_id, answer.index, answer.revision)
         with self._change:
             lease = self._leases.pop(place, None)
@@ -76,7 +76,7 @@ class Leases:
             connection.execute(delete(running_answers).where(_is_answer(place)))
 
     def tell(self, session_id: str, index: int, text: str, stop: StopWriting) -> None:
-        """What is written so far, and how to end it."""
+        """Note the text so far, and the function that ends the writing."""
         with self._change:
             for place, lease in self._leases.items():
                 if place[:2] == (session_id, index):
@@ -85,7 +85,7 @@ class Leases:
     # ── In the background ────────────────────────────────────────────────────────────────────
 
     def renew_due(self) -> bool:
-        """Renew what is due; False: there is nothing to renew any more."""
+        """Renew the leases that are due; return False if none is left to renew."""
         with self._change:
             if not self._leases:
                 self._is_beating = False
@@ -156,7 +156,7 @@ def _beat(leases: "weakref.ref[Leases]", change: threading.Condition) -> None:
 
 
 def interrupt_lost(engine: Engine, now: datetime, *, grace: timedelta = GRACE) -> int:
-    """End answers whose process died, with what it had written; returns how many.
+    """End answers whose process died, with the text written so far; return how many.
 
     With no grace every answer that is pending is taken for lost: nobody else can be writing.
     """
@@ -192,7 +192,7 @@ def interrupt_lost(engine: Engine, now: datetime, *, grace: timedelta = GRACE) -
 
 
 def give_up_judging(engine: Engine, now: datetime, *, grace: timedelta = JUDGED_WITHIN) -> int:
-    """End checks whose process died: their answers stand as they were; returns how many.
+    """End checks whose process died, with the answers unchanged; return how many.
 
     A check that ends later after all is stored as it is.
     """
@@ -211,7 +211,7 @@ def give_up_judging(engine: Engine, now: datetime, *, grace: timedelta = JUDGED_
 
 
 def written_so_far(engine: Engine, session_id: str, owner: str, index: int) -> str | None:
-    """What any process has written of a pending answer; None if that is not known yet."""
+    """Return a pending answer's text so far, from any process; None if it is unknown yet."""
     query = (
         select(running_answers.c.text)
         .join(sessions, sessions.c.id == running_answers.c.session_id)
@@ -225,7 +225,7 @@ def written_so_far(engine: Engine, session_id: str, owner: str, index: int) -> s
 
 
 def ask_to_stop(engine: Engine, session_id: str, owner: str, index: int) -> bool:
-    """Tell the process that writes an answer to end it; False if none is known to write it."""
+    """Ask the process that writes an answer to end it; False if no process is known to."""
     mine = select(sessions.c.id).where(sessions.c.id == session_id, sessions.c.owner == owner)
     with writing(engine) as connection:
         row = connection.execute(

@@ -1,7 +1,7 @@
-"""Recognise the conversation that a client of the OpenAI protocols goes on with.
+"""Recognise the conversation that a client of the OpenAI protocols continues.
 
-Such clients name no session: they send what they keep of it, all of it or a little. Our own answers
-among that, with their numbers, tell which conversation it is (`rag.citations.register`).
+Such clients name no session: they send all or a part of the messages they keep. The answers among
+them, known by their fingerprints, tell which conversation it is (`rag.citations.register`).
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -58,13 +58,13 @@ class SessionMatch:
 
 
 class FingerprintTable:
-    """Answers that clients were given, and conversations that they name, by owner."""
+    """The fingerprints of answers and the names of conversations, by owner."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def remember(self, session: OwnedSession, index: int, keys: Iterable[str]) -> None:
-        """Know the answer at this index again."""
+        """Store the fingerprints of the answer at this index."""
         table = answer_fingerprints
         row = {"owner": session.owner, "session_id": session.id, "index": index}
         wanted = sorted(set(keys))
@@ -80,7 +80,7 @@ class FingerprintTable:
                 connection.execute(insert(table), [row | {"key": key} for key in wanted])
 
     def find(self, owner: str, keys: Sequence[str]) -> list[tuple[str, str, int]]:
-        """Key, session and index of what is known; of the conversations used last."""
+        """Return key, session and index of known fingerprints, latest used sessions first."""
         table, matches = answer_fingerprints, list[tuple[str, str, int]]()
         query = (
             select(table.c.key, table.c.session_id, table.c.index)
@@ -102,7 +102,7 @@ class FingerprintTable:
         count: int,
         moved: Mapping[int, int] | None = None,
     ) -> None:
-        """Know the answers of a copy as those of its parent, where they stand in the copy."""
+        """Store the parent's fingerprints for a copy, at the places that the answers have there."""
         table = answer_fingerprints
         query = select(table.c.key, table.c.index).where(
             table.c.owner == parent.owner, table.c.session_id == parent.id, table.c.index < count
@@ -121,7 +121,7 @@ class FingerprintTable:
     # Names, and places in a conversation that are taken: hashes of their own kind.
 
     def name(self, session: OwnedSession, key: str, *, index: int = 1) -> bool:
-        """Have a session found by this key; False where it is so already."""
+        """Let a session be found by this key; return False if it already is."""
         row = {"owner": session.owner, "hash": key, "session_id": session.id, "index": index}
         try:
             with writing(self._engine) as connection:
@@ -131,7 +131,7 @@ class FingerprintTable:
         return True
 
     def session_of_key(self, owner: str, key: str) -> tuple[str, int] | None:
-        """The session of a key, and the index that was kept with it."""
+        """Return the session of a key, and the index stored with it."""
         table = transcript_hashes
         query = select(table.c.session_id, table.c.index)
         with reading(self._engine) as connection:
@@ -140,7 +140,7 @@ class FingerprintTable:
         return None if row is None else (str(row[0]), int(row[1]))
 
     def forget(self, session: OwnedSession, key: str) -> None:
-        """Nobody went on from there after all."""
+        """Forget a key of the session, so that it can be claimed again."""
         table = transcript_hashes
         its = (table.c.owner == session.owner) & (table.c.session_id == session.id)
         with writing(self._engine) as connection:
@@ -148,19 +148,19 @@ class FingerprintTable:
 
 
 def name_key(name: str) -> str:
-    """Of a conversation's name; as it was from the first."""
+    """Return the key of a conversation's name; it never changed between versions."""
     text = "\n".join(storable(name).strip().splitlines())
     return sha256(f"\0name\0{text}".encode()).hexdigest()
 
 
 def calls_key(question: str, call_ids: Iterable[str]) -> str:
-    """Of calls of tools that wait for their results."""
+    """Return the key of tool calls that wait for their results."""
     text = "\0".join([storable(question).strip(), *call_ids])
     return sha256(f"\0calls\0{text}".encode()).hexdigest()
 
 
 def quoted(message: ImportedMessage, registered: Container[int] = ()) -> ImportedMessage:
-    """What a client says that somebody answered: a number that is not known there is text."""
+    """Return a client's message with its unregistered numbers turned into text."""
     if message.role != Role.ASSISTANT:
         return message
     text, pieces, position = canonical(in_words(message.content)), list[str](), 0
@@ -176,9 +176,9 @@ def quoted(message: ImportedMessage, registered: Container[int] = ()) -> Importe
 def reserve_numbers(
     session: SourceRegister, past: Iterable[ImportedMessage], beside: int = 0
 ) -> None:
-    """Have new numbers begin above those that the client shows, if these are not far away.
+    """Let new numbers begin above those that the client sends, unless these are far away.
 
-    `beside` is the highest in what it puts beside its question.
+    `beside` is the highest number in the text around its question.
     """
     highest = session.read().source_count
     cited = (cited_numbers(message.content) for message in past if message.role == Role.ASSISTANT)
@@ -199,9 +199,9 @@ class ConversationFinder:
     stores: bool = True  # False: no word of the request may be kept
 
     def find(self, past: Sequence[ImportedMessage], *, is_shared: bool = True) -> SessionMatch:
-        """The session whose answers stand in `past`; a branch of it where it went on since.
+        """Return the session whose answers stand in `past`, or a branch where it went on since.
 
-        Where it is not to be shared, it is a branch in any case.
+        If it must not be shared, return a branch in any case.
         """
         if not past:
             return self.begin(past)
@@ -222,11 +222,11 @@ class ConversationFinder:
         return self.branch(matches[0], past, is_certain=is_certain)
 
     def knows(self, past: Sequence[ImportedMessage]) -> bool:
-        """Whether an answer of a session stands there."""
+        """Whether `past` holds an answer of a session."""
         return bool(self._matches(past))
 
     def waiting_for(self, key: str) -> SessionMatch | None:
-        """The session whose last answer made these calls, for who brings the results first."""
+        """Return the session that made these calls, to the first request with the results."""
         conversation = self.table.session_of_key(self.owner, key)
         if conversation is None:
             return None
@@ -243,12 +243,12 @@ class ConversationFinder:
         return _Candidate(session, session.read(), match)
 
     def _claim(self, session: OwnedSession, count: int) -> str:
-        """Given to the first to go on from there: of several at once, one does."""
+        """Claim a place for one request to continue from; of several at once, one succeeds."""
         claim = _claim_key(session.id, count)
         return claim if self.table.name(session, claim, index=0) else ""
 
     def begin(self, past: Sequence[ImportedMessage]) -> SessionMatch:
-        """A new one, in which numbers of the past are text."""
+        """Begin a session, in which the numbers in `past` are text."""
         session = self.store.create(self.owner, config=self.config)
         if past and self.stores:
             session.append([quoted(message) for message in past], [], fills_gaps=False)
@@ -257,10 +257,10 @@ class ConversationFinder:
     def branch(
         self, parent: "_Candidate", past: Sequence[ImportedMessage], *, is_certain: bool
     ) -> SessionMatch:
-        """Another one with the numbers up to the last answer that the request shows of it.
+        """Return a branch with the numbers up to the last answer that the request shows.
 
-        It holds what its parent holds where that is the same conversation for certain, else no
-        more than the request.
+        It holds the parent's messages if it is surely the same conversation, else only those of the
+        request.
         """
         match, is_certain = parent.match, is_certain and self.stores
         count = match.indices[match.last] + 1
@@ -274,7 +274,7 @@ class ConversationFinder:
         return SessionMatch(fork, Recognised.BRANCH, is_certain)
 
     def _matches(self, past: Sequence[ImportedMessage]) -> list["_Match"]:
-        """Sessions that hold most of the request's answers, its newest among them."""
+        """Return the sessions that hold most of the request's answers, including the newest."""
         places = [n for n, message in enumerate(past) if message.role == Role.ASSISTANT]
         looked_up: dict[str, list[_Sighting]] = {}
         for place in places[-MOST_ANSWERS:]:
@@ -295,7 +295,7 @@ class ConversationFinder:
 
 @dataclass(frozen=True, slots=True)
 class _Sighting:
-    """An answer of the request, and the message of a session that it may be."""
+    """An answer of the request, and the session's message that it may be."""
 
     place: int
     index: int
@@ -317,7 +317,7 @@ class _Match:
 
     @property
     def weight(self) -> tuple[int, int]:
-        """How much of the request is in it."""
+        """How much of the request the session holds."""
         return len(self.indices), len(self.paired)
 
     @property
@@ -326,7 +326,7 @@ class _Match:
 
 
 def _match_places(session_id: str, evidence: Sequence[_Sighting]) -> _Match:
-    """Places and indices in the same order, from the newest answer on."""
+    """Pair places with indices in increasing order, from the newest answer back."""
     indices: dict[int, int] = {}
     below = max(sighting.index for sighting in evidence) + 1
     for place in sorted({sighting.place for sighting in evidence}, reverse=True):
@@ -345,7 +345,7 @@ def _match_places(session_id: str, evidence: Sequence[_Sighting]) -> _Match:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A session that answers of a request come from."""
+    """A session that holds answers of a request."""
 
     session: SessionHandle
     state: Session
@@ -353,22 +353,22 @@ class _Candidate:
 
     @property
     def _since(self) -> int:
-        """How many messages it holds after the last answer in common."""
+        """Return how many messages the session has after the last common answer."""
         return self.state.message_count - self.match.indices[self.match.last] - 1
 
     def stands_at(self, past: Sequence[ImportedMessage]) -> bool:
-        """Whether it holds as much after the last answer in common as the request, or nothing."""
+        """Whether the session has no message after the last common answer, or the request's."""
         return self._since in (0, len(past) - self.match.last - 1)
 
     def is_all_in(self, past: Sequence[ImportedMessage]) -> bool:
-        """Whether all that was said in it stands in the request."""
+        """Whether the request holds all messages of the session."""
         places = [index for index, message in enumerate(past) if message.role == Role.ASSISTANT]
         are_paired = self.match.paired.issuperset(places[-MOST_ANSWERS:])
         are_in_place = all(place == index for place, index in self.match.indices.items())
         return not self._since and are_paired and are_in_place
 
     def bring(self, past: Sequence[ImportedMessage]) -> None:
-        """What the client heard elsewhere since, where the session has nothing in that place."""
+        """Add messages that the client got elsewhere, if the session has none in their place."""
         rest = past[self.match.last + 1 :]
         if rest and not self._since:
             cited = {n for message in rest for n in cited_numbers(message.content)}
@@ -395,9 +395,9 @@ def copy_of(
     *,
     copies: bool = True,
 ) -> SessionHandle:
-    """Another session with the numbers that so many messages gave, these messages, and the rest.
+    """Copy a session's numbers up to a message, its messages, and append the rest.
 
-    Where the messages are not to be in it, it is no branch: it may be somebody else's talk.
+    Without the messages (`copies`) it is no branch: it may be another person's conversation.
     """
     sources = _sources_before(parent, count)
     if copies:
@@ -414,7 +414,7 @@ def copy_of(
 
 
 def _sources_before(parent: SessionHandle, count: int) -> list[Source]:
-    """Those that were there when the next question came."""
+    """Return the sources that existed when the next question came."""
     following = parent.messages(count, count + 1)
     highest = following[0].known_sources if following else None
     return [source for source in parent.sources() if highest is None or source.number <= highest]

@@ -1,11 +1,9 @@
-"""Database rows to records and back.
+"""Database rows of sessions: messages, summaries, sources, and the word index of recall.
 
-Who asks is handled as in `rag.sessions.transcript`.
+Statements check the session's owner as in `rag.sessions.transcript`.
 
-Who asks is handled as in `rag.sessions.transcript`.
-
-A block is written once, when nothing in it can be written anew any more; what is erased takes its
-block and those behind it with it.
+A block of the word index is written once, when its messages cannot change any more; erasing a
+message erases its block and all later ones.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -86,7 +84,7 @@ TEXT_COLUMNS = (
 
 
 def session_from(row: Any) -> Session:
-    """A session from its row."""
+    """Return a session from its row."""
     return Session(
         id=row.id,
         owner=row.owner,
@@ -107,7 +105,7 @@ def session_from(row: Any) -> Session:
 
 
 def details_of(message: Message) -> dict[str, Any]:
-    """The `details` column of a message."""
+    """Return the `details` column of a message."""
     if message.role != Role.ASSISTANT:
         known_sources = message.known_sources
         return {} if known_sources is None else {"known_sources": known_sources}
@@ -120,7 +118,7 @@ def details_of(message: Message) -> dict[str, Any]:
 
 
 def message_from(row: Any) -> Message:
-    """A message from its row; one without an answer has no citations either."""
+    """Return a message from its row; one without an answer has no citations."""
     details = row.details
     return Message(
         index=row.index,
@@ -139,13 +137,13 @@ def message_from(row: Any) -> Message:
 
 
 def brief_message_from(row: Any) -> Message:
-    """A message from the columns of `SAID`: read by the dozen in every turn."""
+    """Return a message from the columns of `SAID`, which every turn reads by the dozen."""
     index, turn, role, content, status, created_at, revision = row
     return Message(index, turn, role, content, MessageStatus(status), as_utc(created_at), revision)
 
 
 def _answer_from(stored: dict[str, Any] | None, text: str) -> Answer | None:
-    """What was stored by an earlier version lacks what came later: that is as it is by default."""
+    """Return a stored answer; fields that its version did not have get their defaults."""
     if stored is None:
         return None
     card = stored.get("card")
@@ -155,15 +153,15 @@ def _answer_from(stored: dict[str, Any] | None, text: str) -> Answer | None:
 
 
 def source_columns(source: Source) -> dict[str, Any]:
-    """The columns of a source, its session apart."""
+    """Return the columns of a source, without its session."""
     columns = {name: getattr(source, name) for name in _OF_A_SOURCE}
     return {key: storable(v) if isinstance(v, str) else v for key, v in columns.items()}
 
 
 def source_from(row: Any, readable: Readable) -> Source:
-    """A source, with what became of it: the row holds `chunk_now` and `collection_now`.
+    """Return a source with its present state: the row has `chunk_now` and `collection_now`.
 
-    A document that its owner may not read any more is told as one that is gone.
+    A document that the owner may not read any more is shown as deleted.
     """
     is_there = row.collection_now is not None and readable.holds(row.collection_now)
     state = source_state(has_document=is_there, has_chunk=is_there and row.chunk_now is not None)
@@ -172,7 +170,7 @@ def source_from(row: Any, readable: Readable) -> Source:
 
 
 def summary_from(row: Any) -> Summary:
-    """A summary from its row."""
+    """Return a summary from its row."""
     return Summary(
         start=row.start,
         end=row.end,
@@ -199,20 +197,20 @@ _THERE = select(sessions.c.id).where(IS_MINE)
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """A session's id with its owner: neither opens anything without the other."""
+    """A session's id and its owner, without whom the id opens nothing."""
 
     id: str
     owner: str
 
     def asking(self, **more: Any) -> dict[str, Any]:
-        """Parameters of a statement that holds one of the conditions."""
+        """Return the parameters of a statement with one of the conditions."""
         return {"its_id": self.id, "its_owner": self.owner, **more}
 
 
 def fetch_rows(
     connection: Connection, key: SessionKey, /, query: Executable, **conditions: Any
 ) -> Sequence[Any]:
-    """The rows of a statement that holds one of the conditions. Raises NotFound."""
+    """Return the rows of a statement with one of the conditions. Raises NotFound."""
     rows = connection.execute(query, key.asking(**conditions)).all()
     if not rows:
         check(connection, key)
@@ -226,7 +224,7 @@ def check(connection: Connection, key: SessionKey) -> None:
 
 
 def absent(key: SessionKey) -> NotFound:
-    """What is said of a session that is not there, or not the asker's."""
+    """Return the error for a session that does not exist or belongs to another owner."""
     return NotFound(f"There is no session {key.id!r}. It may have been deleted.")
 
 
@@ -262,12 +260,12 @@ _PREFERENCES = select(sessions.c.preferences).where(IS_MINE)
 
 
 def epoch(connection: Connection, key: SessionKey) -> int:
-    """The number that ends when summaries are forgotten."""
+    """Return the number of the current epoch, which ends when summaries are forgotten."""
     return int(fetch_rows(connection, key, _EPOCH)[0].epoch)
 
 
 def overview(connection: Connection, key: SessionKey) -> Overview:
-    """The session with what is part of its context now."""
+    """Return the session with the parts of its present context."""
     rows = connection.execute(_OVERVIEW, key.asking()).all()
     if not rows:
         raise absent(key)
@@ -287,7 +285,7 @@ def overview(connection: Connection, key: SessionKey) -> Overview:
 
 
 def prefer(connection: Connection, key: SessionKey, preferences: ContextPreferences) -> None:
-    """For the next context, in the place of what was preferred before."""
+    """Store the preferences for the next context, in place of earlier ones."""
     wanted = {
         "include_search_results": preferences.include_search_results,
         "max_context_messages": preferences.max_context_messages,
@@ -302,7 +300,7 @@ def prefer(connection: Connection, key: SessionKey, preferences: ContextPreferen
 
 
 def note_matches(connection: Connection, key: SessionKey, indices: Sequence[int]) -> None:
-    """Messages that the last search of the history found."""
+    """Store which messages the last search of the history found."""
     wanted = _preferences(connection, key) | {"matches": list(indices)}
     mine = sessions.c.id == key.id
     connection.execute(update(sessions).where(mine).values(preferences=wanted))
@@ -313,7 +311,7 @@ def _preferences(connection: Connection, key: SessionKey) -> dict[str, Any]:
 
 
 def on_request(connection: Connection, key: SessionKey) -> list[Summary]:
-    """Those that somebody asked for, oldest first."""
+    """Return the summaries that a person requested, oldest first."""
     return [summary_from(row) for row in fetch_rows(connection, key, _ON_REQUEST)]
 
 
@@ -325,7 +323,7 @@ def add(
     in_epoch: int,
     now: datetime,
 ) -> None:
-    """Insert a summary, in the place of another one of the same range."""
+    """Insert a summary, in place of one of the same range."""
     connection.execute(
         delete(summaries).where(
             summaries.c.session_id == session_id,
@@ -369,7 +367,7 @@ def _edit(edit: LineEdit) -> dict[str, Any]:
 
 
 def overlaps(existing: Sequence[Summary], summary: Summary, replaces: Sequence[int]) -> bool:
-    """Whether a new summary meets an active one that it does not stand in for."""
+    """Whether a new summary overlaps an active one that it does not replace."""
     return any(
         other.id not in replaces and other.start < summary.end and summary.start < other.end
         for other in existing
@@ -377,15 +375,15 @@ def overlaps(existing: Sequence[Summary], summary: Summary, replaces: Sequence[i
 
 
 def remove(connection: Connection, ids: Sequence[int]) -> None:
-    """Another summary stands in for these."""
+    """Delete summaries that another one replaces."""
     connection.execute(delete(summaries).where(summaries.c.id.in_(ids)))
 
 
 def remove_over(connection: Connection, key: SessionKey, start: int, end: int) -> None:
-    """Delete those that stand for one of these messages; what they covered is summarised anew.
+    """Delete summaries of any of these messages; the rest of their range is summarised anew.
 
-    One that is being made of them now will come too late. A model's lines of other messages stay,
-    and what a person changed, in a record that covers nothing.
+    A summary that is being made of them fails. A model's lines about other messages stay, and a
+    person's corrections, in a record that covers no messages.
     """
     its, now = summaries.c.session_id == key.id, epoch(connection, key)
     over = and_(its, summaries.c.start < end, summaries.c.end > start)
@@ -400,7 +398,7 @@ def remove_over(connection: Connection, key: SessionKey, start: int, end: int) -
 
 
 def _without(summary: Summary, erased: set[int]) -> Summary:
-    """What is left of a summary: lines that rest on no erased message."""
+    """Return a summary without the lines that rest on erased messages."""
     return replace(
         summary,
         end=summary.start,
@@ -418,9 +416,9 @@ def _without(summary: Summary, erased: set[int]) -> Summary:
 
 
 def forget(connection: Connection, session_id: str) -> int:
-    """Delete all summaries and begin a new epoch; returns how many there were.
+    """Delete all summaries and begin a new epoch; return how many were deleted.
 
-    What was summarised is in no summary again: the next one begins behind it.
+    Their messages are in no later summary: the next one begins behind them.
     """
     its = summaries.c.session_id == session_id
     of_epoch = select(sessions.c.epoch).where(sessions.c.id == session_id).scalar_subquery()
@@ -489,7 +487,7 @@ def register(
 
 
 def _add(connection: Connection, session: Session, fresh: Sequence[Source]) -> None:
-    """Insert sources with the numbers that they have."""
+    """Insert sources with the numbers they have."""
     if not fresh:
         return
     connection.execute(
@@ -500,7 +498,7 @@ def _add(connection: Connection, session: Session, fresh: Sequence[Source]) -> N
 
 
 def reserve(connection: Connection, session: Session, highest: int) -> None:
-    """Take the numbers up to this one, whether they have a source or not."""
+    """Mark the numbers up to this one as taken, with or without a source."""
     is_lower = sessions.c.source_count < highest
     is_it = sessions.c.id == session.id
     if session.family:
@@ -511,7 +509,7 @@ def reserve(connection: Connection, session: Session, highest: int) -> None:
 def _numbers_in_family(
     connection: Connection, session: Session, chunk_ids: Sequence[str] | None = None
 ) -> dict[str, int]:
-    """The numbers that chunks have in any branch."""
+    """Return the numbers that chunks have in any branch."""
     query = (
         select(sources.c.chunk_id, sources.c.number)
         .join(sessions, sessions.c.id == sources.c.session_id)
@@ -528,7 +526,7 @@ def read(
     readable: Readable,
     numbers: Sequence[int] | None = None,
 ) -> list[Source]:
-    """Sources by number, with what became of them."""
+    """Return sources by number, with their present state."""
     if numbers is None:
         rows = fetch_rows(connection, key, _READ)
     else:
@@ -540,7 +538,7 @@ def read(
 def of_chunks(
     connection: Connection, key: SessionKey, readable: Readable, chunk_ids: Sequence[str]
 ) -> list[Source]:
-    """The sources that these chunks are, by number; those that are registered."""
+    """Return the registered sources of these chunks, by number."""
     rows = fetch_rows(connection, key, _READ_CHUNKS, chunk_ids=list(chunk_ids))
     return [source_from(row, readable) for row in rows]
 
@@ -548,7 +546,7 @@ def of_chunks(
 def keep_result(
     connection: Connection, session_id: str, number: int, table_id: str, content: Mapping[str, Any]
 ) -> None:
-    """Beside its source; the same plan over the same table is the same result."""
+    """Store a table result beside its source; the same plan over the same table gives the same."""
     is_it = (table_results.c.session_id == session_id) & (table_results.c.number == number)
     if connection.execute(select(table_results.c.number).where(is_it)).one_or_none() is None:
         connection.execute(
@@ -559,7 +557,7 @@ def keep_result(
 
 
 def result(connection: Connection, key: SessionKey, number: int) -> dict[str, Any] | None:
-    """The table that a source is."""
+    """Return the table result of a source."""
     rows = fetch_rows(connection, key, _RESULT, number=number)
     return dict(rows[0].content) if rows else None
 
@@ -571,7 +569,7 @@ def bring(
     cited: Collection[int] | None,
     brought: Sequence[Source],
 ) -> None:
-    """Register the sources of a transcript from elsewhere, and the numbers that it cites.
+    """Register the sources and the cited numbers of an imported transcript.
 
     A cited number without a source, or a skipped one, gets a placeholder: it stays taken, opens,
     and says what it is. Where nothing is told of what is cited, gaps stay.
@@ -615,7 +613,7 @@ def bring(
 
 
 def cited_in(messages: Iterable[ImportedMessage]) -> set[int]:
-    """Only answers cite: what a question has in brackets is its own."""
+    """Return the numbers that answers cite; brackets in questions are the user's own."""
     answers = (message.content for message in messages if message.role == Role.ASSISTANT)
     return {number for answer in answers for number in cited_numbers(answer)}
 
@@ -649,7 +647,7 @@ def _of_words(count: int) -> TextClause:
 
 
 def newest_block(connection: Connection, key: SessionKey) -> tuple[int, bytes]:
-    """Where the last block ends, and the size of the index up to there. Raises NotFound."""
+    """Return the end of the last block and the index's size there. Raises NotFound."""
     rows = fetch_rows(connection, key, _NEWEST_BLOCK)
     return (rows[0].end, rows[0].postings) if rows else (0, b"")
 
@@ -657,7 +655,7 @@ def newest_block(connection: Connection, key: SessionKey) -> tuple[int, bytes]:
 def blocks_of(
     connection: Connection, key: SessionKey, words: Sequence[str], *, last: int, most: int
 ) -> dict[str, list[tuple[int, bytes]]]:
-    """The newest blocks that hold each word, newest first, with their ends. Raises NotFound."""
+    """Return the newest blocks with each word and their ends, newest first. Raises NotFound."""
     wanted = [storable(word) for word in words if 0 < len(word) <= LONGEST]
     if not wanted:
         check(connection, key)
@@ -673,7 +671,7 @@ def blocks_of(
 def add_words(
     connection: Connection, session_id: str, end: int, size: bytes, words: Mapping[str, bytes]
 ) -> None:
-    """The next block, up to a message."""
+    """Insert the next block, up to a message."""
     every = {storable(word): postings for word, postings in words.items()} | {SIZE: size}
     rows = [
         {"session_id": session_id, "word": word, "end": end, "postings": postings}
@@ -684,7 +682,7 @@ def add_words(
 
 
 def remove_words(connection: Connection, session_id: str, first: int) -> None:
-    """The blocks of a session that hold a message or what follows it: they are made anew."""
+    """Delete the blocks that hold a message or later ones; they are made anew."""
     behind = (message_words.c.session_id == session_id) & (message_words.c.end > first)
     connection.execute(delete(message_words).where(behind))
 
@@ -706,7 +704,7 @@ _INDICES = select(message_vectors.c.index).where(*_UNTIL)
 
 
 def save_vectors(connection: Connection, session_id: str, vectors: Mapping[int, Any]) -> None:
-    """In place of those that are there."""
+    """Store vectors in place of earlier ones."""
     import numpy as np
 
     of_session = message_vectors.c.session_id == session_id
@@ -721,16 +719,17 @@ def save_vectors(connection: Connection, session_id: str, vectors: Mapping[int, 
 
 
 def vectors_of(connection: Connection, key: SessionKey, indices: Sequence[int]) -> dict[int, Any]:
-    """Those that are saved. Raises NotFound."""
+    """Return the stored vectors of these messages. Raises NotFound."""
     return _arrays(fetch_rows(connection, key, _VECTORS_OF, wanted=list(indices)))
 
 
 def vectors_besides(
     connection: Connection, key: SessionKey, indices: Collection[int], since: int
 ) -> dict[int, Any]:
-    """Those of messages from one on beside these; raises NotFound.
+    """Return the vectors of messages from `since` on, without these; raises NotFound.
 
-    Mostly these are the newest: what is older is counted, and listed only if these are not all.
+    The given ones are mostly the newest: the others are counted first, and read only if there are
+    any.
     """
     last = max(indices, default=since - 1)
     newer = _arrays(fetch_rows(connection, key, _BEHIND, last=last))

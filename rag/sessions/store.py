@@ -1,4 +1,4 @@
-"""Sessions, their transcripts, sources and summaries in the database, each behind its owner."""
+"""Sessions in the database, each readable by its owner only."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -69,19 +69,19 @@ class _OwnedRows:
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[Connection, Session]]:
-        """For several reads that have to see the same state."""
+        """Open a transaction for several reads of the same state."""
         with reading(self._engine) as connection:
             yield connection, self._mine(connection, _MINE)
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[Connection, Session]]:
-        """A write transaction that holds the session's row, so that writers take turns."""
+        """Open a write transaction that locks the session's row, so that writers take turns."""
         with writing(self._engine) as connection:
             yield connection, self._mine(connection, _MINE_LOCKED)
 
     @contextmanager
     def _numbering(self) -> Iterator[tuple[Connection, Session]]:
-        """As `_writing`, where numbers are given: branches take turns as well, in one order."""
+        """Open a write transaction that gives numbers: all branches are locked, in one order."""
         with writing(self._engine) as connection:
             rows = connection.execute(_FAMILY_LOCKED, self._key.asking()).all()
             row = next((row for row in rows if row.id == self.id), None)
@@ -101,7 +101,7 @@ class _OwnedRows:
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
     ) -> Returned:
-        """By one statement that asks for the owner itself."""
+        """Run one read whose statement checks the owner itself."""
         with self._engine.connect() as connection:
             return read(connection, self._key, *arguments, **named)
 
@@ -118,7 +118,7 @@ class _OwnedRows:
 
 
 class SqlTranscript(_OwnedRows):
-    """Its messages."""
+    """The messages of a session."""
 
     def begin(self, question: str) -> OpenTurn:
         with writing(self._engine) as connection:
@@ -204,7 +204,7 @@ class SqlTranscript(_OwnedRows):
 
 
 class SqlRegister(_OwnedRows):
-    """Its sources."""
+    """The sources of a session."""
 
     def register(self, hits: Sequence[Hit]) -> list[Source]:
         return self.register_sources([as_source(hit) for hit in hits])
@@ -240,7 +240,7 @@ class SqlRegister(_OwnedRows):
 
 
 class SqlMemory(_OwnedRows):
-    """Its summaries, and what finds its messages again."""
+    """The summaries of a session, and the index that finds its messages."""
 
     def overview(self) -> Overview:
         return self._look(rows.overview)
@@ -326,7 +326,7 @@ class SqlMemory(_OwnedRows):
 
 
 class SqlSession(SqlTranscript, SqlRegister, SqlMemory):
-    """All of it: see `rag.seams.SessionHandle`."""
+    """A whole session: see `rag.seams.SessionHandle`."""
 
     def rename(self, title: str) -> None:
         self._set(title=storable(title))
@@ -380,7 +380,7 @@ class SqlConversationStore:
         readable: CollectionsOf = lambda owner: EVERYTHING,
         clock: leases.Clock = lambda: datetime.now(UTC),
     ) -> None:
-        """`readable` is asked anew each time: a right that is taken away ends at once."""
+        """`readable` is called for each request: a right that is withdrawn ends at once."""
         self._engine = engine
         self._readable = readable
         self._clock = clock
@@ -474,11 +474,11 @@ class SqlConversationStore:
         return self._delete(sessions.c.last_used_at < moment, "session.expired")
 
     def delete_expired(self) -> int:
-        """Those of which nothing but their numbers was to be kept for a while."""
+        """Delete sessions whose messages were to be kept for a limited time only."""
         return self._delete(sessions.c.expires_at < self._clock())
 
     def _delete(self, old: Any, action: str = "") -> int:
-        """Each is written down as an action, if there is one."""
+        """Delete sessions; write each to the audit trail if there is an `action`."""
         with writing(self._engine) as connection:
             transcript.leave(connection, select(sessions.c.id).where(old))
             gone = delete(sessions).where(old).returning(sessions.c.id)
@@ -487,11 +487,11 @@ class SqlConversationStore:
         return len(ids)
 
     def interrupt_lost(self, *, is_alone: bool = False) -> int:
-        """End answers whose process died while it wrote them; returns how many."""
+        """End answers whose process died while it wrote them; return how many."""
         grace = {"grace": timedelta()} if is_alone else {}
         return leases.interrupt_lost(self._engine, self._clock(), **grace)
 
     def give_up_judging(self, *, is_alone: bool = False) -> int:
-        """End checks whose process died; returns how many."""
+        """End checks whose process died; return how many."""
         grace = {"grace": timedelta()} if is_alone else {}
         return leases.give_up_judging(self._engine, self._clock(), **grace)

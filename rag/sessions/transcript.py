@@ -1,12 +1,11 @@
-"""Messages of one session in the database: append, end, read, search.
+"""Messages of one session in the database: append, end, read, search, branch.
 
-Statements ask for the session's owner themselves (see `rag.sessions.rows`). A function that
-is given a session's id alone is called inside a transaction in which that was made sure.
+Statements check the session's owner themselves (see `rag.sessions.rows`). A function with a
+session's id alone is called inside a transaction that has checked it.
 
-A branch has the turns before that message for itself, copied row by row as they are, so that it
-survives its parent and every index stays what it was. All branches of a conversation are one
-*family* with one register: a chunk has the same number in each, and no number is ever given
-otherwise in another (`rag.sessions.rows`).
+A branch has its own copies of the turns before its message, so that it survives its parent and
+every index stays. All branches of a conversation are a *family* with one register: a chunk has the
+same number in each, and a number never means two chunks (`rag.sessions.rows`).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -144,7 +143,7 @@ _JUDGED = _UPDATED.where(messages.c.status == MessageStatus.COMPLETE.value)
 
 @dataclass(frozen=True, slots=True)
 class NewMessages:
-    """What is taken for new messages, and how many sources there were at that moment."""
+    """The indices for new messages, and how many sources there were at that moment."""
 
     index: int  # of the first message
     turn: int
@@ -160,9 +159,9 @@ def reserve(
     title: str = "",
     turns: int = 1,
 ) -> NewMessages:
-    """Take the next `count` indices and the next turn numbers.
+    """Reserve the next `count` indices and the next turn numbers.
 
-    The row lock orders writers. A session without a title gets this one. Raises NotFound.
+    The row lock orders writers. `title` names a session that has none. Raises NotFound.
     """
     parameters = key.asking(added=count, turns=turns, now=now, new_title=title)
     place = connection.execute(_RESERVED, parameters).one_or_none()
@@ -194,7 +193,7 @@ def _columns(message: Message) -> dict[str, Any]:
 
 
 def begin(connection: Connection, key: SessionKey, question: str, *, now: datetime) -> OpenTurn:
-    """Store a question and the place of its answer; the first one names the session."""
+    """Store a question and a pending answer; the first question names the session."""
     place = reserve(connection, key, 2, now=now, title=_title_of(question))
     index, turn, status = place.index, place.turn, MessageStatus.COMPLETE
     message = Message(index, turn, Role.USER, question, status, now, known_sources=place.sources)
@@ -209,7 +208,7 @@ def _title_of(question: str) -> str:
 def begin_again(
     connection: Connection, key: SessionKey, session: Session, index: int, *, now: datetime
 ) -> OpenTurn:
-    """A new revision of the last answer; the caller holds the session's row lock."""
+    """Begin a new revision of the last answer; the caller holds the session's row lock."""
     old, question = _answer_with_question(connection, key, index)
     if index != session.message_count - 1:
         raise Conflict(
@@ -231,7 +230,7 @@ def begin_again(
 def _answer_with_question(
     connection: Connection, key: SessionKey, index: int
 ) -> tuple[Message, Message]:
-    """An answer and its question."""
+    """Return the answer at an index and its question."""
     there = {message.index: message for message in read(connection, key, index - 1, index + 1)}
     old, question = there.get(index), there.get(index - 1)
     if old is None or question is None or old.role != Role.ASSISTANT:
@@ -242,7 +241,7 @@ def _answer_with_question(
 
 
 def erase(connection: Connection, key: SessionKey, session: Session, index: int) -> None:
-    """Blank a question and all that was answered to it; the caller holds the session's row lock."""
+    """Blank a question and all its answers; the caller holds the session's row lock."""
     old, question = _answer_with_question(connection, key, index)
     if old.status is MessageStatus.PENDING:
         raise Conflict(f"Message {index} is being written at this moment. Wait for its end.")
@@ -279,7 +278,7 @@ def finish(connection: Connection, key: SessionKey, answer: Message) -> Message:
 
 
 def judge(connection: Connection, key: SessionKey, answer: Message) -> Message:
-    """Tell more of a finished answer, without a word of it."""
+    """Store the verdicts of a finished answer; its text does not change."""
     _change(connection, key, answer, _JUDGED, "is not a finished answer")
     return answer
 
@@ -303,13 +302,13 @@ def _change(
 
 
 def read(connection: Connection, key: SessionKey, start: int, end: int) -> list[Message]:
-    """The newest revisions of messages `[start, end)`, in order."""
+    """Return the newest revisions of messages `[start, end)`, in order."""
     rows = fetch_rows(connection, key, _MESSAGES, first=start, stop=end)
     return [message_from(row) for row in _newest(rows)]
 
 
 def read_at(connection: Connection, key: SessionKey, indices: Collection[int]) -> list[Message]:
-    """As `read`, those with these indices."""
+    """Return the newest revisions of the messages with these indices."""
     return [
         message_from(row)
         for row in _newest(fetch_rows(connection, key, _BY_INDEX, wanted=[*indices]))
@@ -317,7 +316,7 @@ def read_at(connection: Connection, key: SessionKey, indices: Collection[int]) -
 
 
 def read_brief(connection: Connection, key: SessionKey, start: int, end: int) -> list[Message]:
-    """As `read`, without what is known of answers beside their text."""
+    """Return messages `[start, end)` with the text of answers only."""
     rows = fetch_rows(connection, key, _TEXTS, first=start, stop=end)
     return [brief_message_from(row) for row in _newest(rows)]
 
@@ -325,7 +324,7 @@ def read_brief(connection: Connection, key: SessionKey, start: int, end: int) ->
 def read_brief_at(
     connection: Connection, key: SessionKey, indices: Collection[int]
 ) -> list[Message]:
-    """As `read_brief`, those with these indices."""
+    """Return the messages with these indices, with the text of answers only."""
     rows = fetch_rows(connection, key, _TEXTS_BY_INDEX, wanted=[*indices])
     return [brief_message_from(row) for row in _newest(rows)]
 
@@ -333,7 +332,7 @@ def read_brief_at(
 def without_vectors(
     connection: Connection, key: SessionKey, *, before: int, limit: int
 ) -> list[Message]:
-    """The newest messages before an index that say something and have no vector."""
+    """Return the newest messages before an index that have a text and no vector."""
     rows = fetch_rows(connection, key, _WITHOUT_VECTORS, stop=before, most=limit)
     return [brief_message_from(row) for row in _newest(rows[::-1])]
 
@@ -346,7 +345,7 @@ def _newest(rows: Sequence[Any]) -> Sequence[Any]:
 
 
 def search(connection: Connection, scope: Any, text: str, *, limit: int) -> MessageMatches:
-    """Newest messages that contain the text, ignoring case; `scope` limits the sessions."""
+    """Return the newest messages that contain the text, ignoring case, within `scope`."""
     wanted = storable(text).strip()
     if not wanted:
         return MessageMatches((), 0)
@@ -392,7 +391,7 @@ def _message_match(row: Any, wanted: str) -> FoundMessage:
 def bring(
     connection: Connection, key: SessionKey, brought: Sequence[ImportedMessage], *, now: datetime
 ) -> None:
-    """Append messages from elsewhere; a turn begins at each that is not an answer."""
+    """Append imported messages; each that is not an answer begins a turn."""
     begins = [index == 0 or message.role != Role.ASSISTANT for index, message in enumerate(brought)]
     begun = [*accumulate(map(int, begins))]
     if not begun:
@@ -413,8 +412,10 @@ def bring(
 
 
 def canonical_message(message: ImportedMessage) -> ImportedMessage:
-    """An answer with its citations spelled as ours are, JSON as its entries, where no array is a
-    citation; nothing else is touched."""
+    """Return an answer in our spelling: citations as `[n]`, a JSON answer as its entries.
+
+    An array of numbers in JSON is no citation; nothing else is changed.
+    """
     if message.role != Role.ASSISTANT:
         return message
     return replace(message, content=canonical(in_words(message.content)))
@@ -430,7 +431,7 @@ _OF_THE_SESSION = ["owner", "title", "config", "epoch", "collections", "expires_
 
 
 def edited(session: SessionHandle, index: int) -> SessionHandle:
-    """A branch in which another question can be asked in place of this one.
+    """Return a branch in which this question can be replaced.
 
     Raises:
         UserError: no question stands there, or there are too many versions already.
@@ -454,7 +455,7 @@ def edited(session: SessionHandle, index: int) -> SessionHandle:
 def make(
     connection: Connection, parent: Session, branch_id: str, index: int, *, now: datetime
 ) -> None:
-    """A session with the messages before an index and the sources that they were asked with.
+    """Make a session with the messages before an index, and the sources up to there.
 
     The caller holds the rows of the family.
     """
@@ -505,7 +506,7 @@ def _copy(
     branch_id: str,
     condition: ColumnElement[bool],
 ) -> None:
-    """Rows of one session for another, by one statement in the database."""
+    """Copy rows of one session to another, in one statement of the database."""
     columns = [column for column in table.c if column.name not in _NOT_COPIED]
     rows = select(literal(branch_id), *columns).where(table.c.session_id == parent_id, condition)
     names = ["session_id", *(column.name for column in columns)]
@@ -516,7 +517,7 @@ def _copy(
 
 
 def family(connection: Connection, session: Session) -> list[Session]:
-    """All sessions that branched from one another, the first one first; of one alone, itself."""
+    """Return all sessions that branched from one another, the first one first."""
     if session.family is None:
         return [session]
     its = (sessions.c.family == session.family) & (sessions.c.owner == session.owner)
@@ -526,7 +527,7 @@ def family(connection: Connection, session: Session) -> list[Session]:
 
 
 def sharing(connection: Connection, session: Session, index: int) -> Iterator[Session]:
-    """Other sessions that hold the same message at this index."""
+    """Yield the other sessions that hold the same message at this index."""
     everyone = family(connection, session)
     by_id = {other.id: other for other in everyone}
     for other in everyone:
@@ -535,7 +536,7 @@ def sharing(connection: Connection, session: Session, index: int) -> Iterator[Se
 
 
 def versions_of(session: Session, everyone: Sequence[Session]) -> list[Versions]:
-    """Where the conversation went on in several ways, by index; each way is its latest session."""
+    """Return by index where the conversation branches; each version is its latest session."""
     by_id = {one.id: one for one in everyone}
     others: dict[int, list[Session]] = {}
     for other in everyone:
@@ -563,7 +564,7 @@ def versions_of(session: Session, everyone: Sequence[Session]) -> list[Versions]
 
 
 def _shared(by_id: Mapping[str, Session], first: str, second: str) -> int:
-    """How many messages two sessions of a family have in common."""
+    """Return how many messages two sessions of a family share."""
     above = dict(_upwards(by_id, first))
     for ancestor, least in _upwards(by_id, second):
         if ancestor in above:
@@ -572,7 +573,7 @@ def _shared(by_id: Mapping[str, Session], first: str, second: str) -> int:
 
 
 def _upwards(by_id: Mapping[str, Session], session_id: str) -> Iterator[tuple[str, int]]:
-    """A session and those that it branched from, each with how many messages are still shared."""
+    """Yield a session and its ancestors, each with the number of shared messages."""
     least, current = 2**31 - 1, by_id.get(session_id)
     while current is not None:
         yield current.id, least
@@ -603,9 +604,9 @@ IS_LATEST = or_(
 
 
 def leave(connection: Connection, session_ids: Sequence[str] | Select[Any]) -> None:
-    """Hang the branches of sessions that are about to go where these hung.
+    """Attach the branches of sessions that are deleted to the sessions above them.
 
-    Of one that hung nowhere the oldest branch takes the place.
+    If there is none above, the oldest branch takes the place.
     """
     its = sessions.c.parent.in_(session_ids)
     for parent_id in set(connection.scalars(select(sessions.c.parent).where(its))):
