@@ -77,12 +77,12 @@ class Context:
 
     @property
     def is_compressed(self) -> bool:
-        """Whether something of the transcript is not in it word for word."""
+        """Whether the context lacks some of the transcript's messages word for word."""
         return 2 * self.pairs < self.original_messages
 
 
 def as_messages(past: Sequence[ImportedMessage]) -> list[Message]:
-    """What a client sends of a conversation, as turns; an answer alone gets a question unsaid."""
+    """Return a client's messages as turns; an answer without a question follows an `UNSAID` one."""
     parts: list[tuple[str, str]] = []
     for message in past:
         if message.role == Role.ASSISTANT and (not parts or parts[-1][0] == Role.ASSISTANT):
@@ -98,7 +98,7 @@ def as_messages(past: Sequence[ImportedMessage]) -> list[Message]:
 
 
 def pairs_of(messages: Sequence[Message]) -> list[Pair]:
-    """Whole pairs whose answer says something; an interrupted answer counts, a failed one not."""
+    """Return the pairs whose answer has text; interrupted answers count, failed ones do not."""
     answered = (MessageStatus.COMPLETE, MessageStatus.INTERRUPTED)
     return [
         Pair(first, second)
@@ -111,14 +111,14 @@ def pairs_of(messages: Sequence[Message]) -> list[Pair]:
 
 
 def message_tokens(message: ChatMessage, count: TokenCounter) -> int:
-    """What one message costs, its frame included."""
+    """Return the tokens of one message, with those that the chat format adds."""
     return count(message.content) + MESSAGE_TOKENS
 
 
 def assemble(
     parts: ContextParts, most_pairs: int | None, *, budget_tokens: int, count: TokenCounter
 ) -> Context:
-    """The context for one question: one system message, then user and assistant in turn.
+    """Assemble the context for one question: one system message, then user and assistant in turn.
 
     The system message holds the rules and the summaries, so that the beginning stays the same from
     turn to turn; what belongs to this question only stands in the last message. Whole pairs are
@@ -154,7 +154,7 @@ def assemble(
 
 
 def put_back(context: Context, text: str, turns: tuple[int, ...], count: TokenCounter) -> Context:
-    """The context with what is recalled of some turns before its question, if it fits."""
+    """Return the context with recalled text before its question, or unchanged if too long."""
     *others, last = context.messages
     longer = replace(last, content=f"{text}\n{last.content}")
     tokens = context.tokens + count(longer.content) - count(last.content)
@@ -169,7 +169,9 @@ class _TokenAllowance:
         self._count = count
 
     def swap(self, old: Sequence[ChatMessage], new: Sequence[ChatMessage]) -> bool:
-        """Give messages back and pay for others, or do neither."""
+        """Replace `old` messages by `new` ones and return True, or change nothing if they do not
+        fit.
+        """
         cost = sum(message_tokens(message, self._count) for message in new)
         cost -= sum(message_tokens(message, self._count) for message in old)
         if cost > self.left:
@@ -181,7 +183,7 @@ class _TokenAllowance:
 def _with_summaries(
     rules: ChatMessage, summaries: Sequence[Summary], purse: _TokenAllowance
 ) -> ChatMessage:
-    """All summaries after the rules; if the window was made smaller since, the newest that fit."""
+    """Return the rules with all summaries below them, or with the newest that fit."""
     for first in range(len(summaries)):
         text = "\n\n".join(summary.text for summary in summaries[first:])
         left_out = ""
@@ -199,7 +201,7 @@ def _with_summaries(
 def _with_requested(
     question: ChatMessage, messages: Sequence[Message], purse: _TokenAllowance
 ) -> ChatMessage:
-    """The newest of the requested messages that fit, before the question."""
+    """Return the question with the newest of the requested messages that fit before it."""
     for first in range(len(messages)):
         lines = [f"Message {m.index} ({m.role}): {m.content}" for m in messages[first:]]
         text = "\n".join([REQUEST_TITLE, *lines])
@@ -210,7 +212,7 @@ def _with_requested(
 
 
 def _recent(parts: ContextParts, most: int, purse: _TokenAllowance) -> list[Pair]:
-    """The newest: all there are, or as many as leave room for what is recalled of the others."""
+    """Return the newest pairs: all, or as many as leave room to recall the turns left out."""
     before = purse.left
     if 2 * min(most, len(parts.recent)) >= parts.message_count:
         pairs = _newest(parts.recent, most, purse)
@@ -224,7 +226,7 @@ def _recent(parts: ContextParts, most: int, purse: _TokenAllowance) -> list[Pair
 
 
 def _newest(pairs: Sequence[Pair], most: int, purse: _TokenAllowance) -> list[Pair]:
-    """Walk back from the newest and stop at the first that does not fit: no holes."""
+    """Return the newest pairs that fit, without gaps: stop at the first that does not."""
     newest: list[Pair] = []
     for pair in reversed(pairs[len(pairs) - most :]):
         if not purse.swap((), pair.messages):
@@ -240,7 +242,7 @@ MOST_REMEMBERED = 20_000  # characters of instructions; longer ones are read in 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A session as one turn finds it; bounded, however long it is."""
+    """What one turn reads of its session; bounded, however long the session is."""
 
     session: Session
     summaries: tuple[Summary, ...]
@@ -255,15 +257,15 @@ class State:
 class Instructions:
     """The system messages with which transcripts begin.
 
-    They are remembered once they cannot change: when something else was said after them. Whoever
-    asks has read the session before, so what is remembered of a deleted one is never shown.
+    They are cached once they cannot change: when another message follows them. The caller has read
+    the session before, so the cached text of a deleted session is never shown.
     """
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
 
     def of(self, session: SessionTranscript) -> str:
-        """Those of a session, in one text, as they were sent."""
+        """Return a session's leading system messages in one text, as they were sent."""
         if session.id in self._texts:
             return self._texts[session.id]
         first = session.bare_messages(0, SYSTEM_MESSAGES)

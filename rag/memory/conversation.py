@@ -1,9 +1,9 @@
-"""The memory of stored sessions: each is read once, and brought up to date when it is asked.
+"""The memory of stored sessions: each is read once, and brought up to date when it is used.
 
-What is held of a session is only ever reached through its owner's handle, which reads the messages
-that are new; a session that was deleted is found no more.
+The cached history of a session is reached only through its owner's handle, which reads the messages
+that are new; a deleted session is no longer found.
 
-Its words are found by blocks in the database; the messages that they lead to are read again.
+The database stores in blocks which messages hold a word; the messages are then read from it.
 """
 
 import struct
@@ -47,7 +47,7 @@ _SIZE = struct.Struct("<Qd")
 
 
 class StoredMessages:
-    """The messages of a session before one; see `rag.memory.history.OlderMessages`."""
+    """The messages of a session before `end`; see `rag.memory.history.OlderMessages`."""
 
     def __init__(self, session: SessionMemory, count: TokenCounter, lexicon: Lexicon) -> None:
         self.session, self.lexicon = session, lexicon
@@ -65,7 +65,9 @@ class StoredMessages:
         return self._size
 
     def postings(self, words: Sequence[str]) -> Mapping[str, Postings]:
-        """From the newest blocks; how often a word is said before them is reckoned from these."""
+        """Return the postings of the newest blocks; the count in older blocks is estimated from
+        them.
+        """
         if not self.end:
             return {}
         blocks = self.session.words(words, last=self.end, most=MOST_BLOCKS)
@@ -106,7 +108,9 @@ class StoredMessages:
         return reader.read(index, message.role, text, self._count(text) + MESSAGE_TOKENS)
 
     def write(self, past: History, epoch: int) -> None:
-        """Write down the oldest messages that are held, and hold them no more."""
+        """Store the word blocks of the oldest messages in memory, and drop these messages from
+        memory.
+        """
         while len(past.parsed) - past.base >= NEWEST_MESSAGES + BLOCK:
             start, end = past.base, past.base + BLOCK
             block = past.index.block(start, end)
@@ -124,7 +128,7 @@ class StoredMessages:
 
 
 def read_of(message: Message) -> str:
-    """What is remembered of a message: nothing of an unfinished answer, or of a client's rules."""
+    """Return the text to remember; "" for an unfinished answer or a client's system message."""
     is_read = message.status is not MessageStatus.PENDING and message.role != Role.SYSTEM
     return message.content if is_read else ""
 
@@ -137,7 +141,7 @@ LEAST_ROOM = 400  # tokens, of a summary in which a line was corrected
 
 @dataclass(slots=True)
 class _CachedSession:
-    """What is known of one session, and whether anybody works with it."""
+    """The history of one session that is kept in memory, with the lock that guards it."""
 
     history: History
     epoch: int = 0  # of the session as it was read: another one where turns were erased since
@@ -146,7 +150,7 @@ class _CachedSession:
 
 
 class ConversationMemory:
-    """What was said in stored sessions: recall, summaries, compaction."""
+    """The memory of stored sessions: recall, summaries, compaction."""
 
     def __init__(
         self,
@@ -157,7 +161,10 @@ class ConversationMemory:
         summariser: Summariser | None = None,
         max_tokens: int = 800,
     ) -> None:
-        """`names` gives the product names that documents use; `max_tokens` is of a request."""
+        """`names` returns the product names in documents.
+
+        A summary on request takes up to `ON_REQUEST` times `max_tokens`.
+        """
         self._count = count
         self._embedder = embedder
         self._languages: SupportedLanguages | None = None
@@ -174,7 +181,9 @@ class ConversationMemory:
     def recalled(
         self, session: SessionMemory, question: str, *, before: int, room: int, beside: str = ""
     ) -> Iterator[ParagraphSelection]:
-        """What messages before one say that bears on a question, but for what stands `beside`."""
+        """Yield the paragraphs before message `before` that bear on a question, but for those in
+        `beside`.
+        """
         with self._brought_up_to(session, before) as cached:
             yield cached.history.recalled(
                 question,
@@ -187,9 +196,9 @@ class ConversationMemory:
     def shared(
         self, session: SourceRegister, others: Sequence[SessionMemory], question: str, room: int
     ) -> str:
-        """What other sessions of the same owner say that bears on a question.
+        """Return the text of other sessions of the same owner that bears on a question.
 
-        Their sources get this session's numbers; a number that stands for none is no citation.
+        Their sources get numbers of this session; a number without a source is no citation.
         """
         blocks: list[str] = []
         for place, other in enumerate(others):
@@ -208,7 +217,7 @@ class ConversationMemory:
         return "\n".join(blocks)
 
     def search(self, session: SessionMemory, query: str, limit: int) -> list[tuple[int, str, str]]:
-        """Index, role and a paragraph of the messages that bear on a query, best first."""
+        """Return index, role and a paragraph of the messages that bear on a query, best first."""
         count = session.read().message_count
         with self._brought_up_to(session, count) as cached:
             past, first = cached.history, dict[int, str]()
@@ -219,7 +228,7 @@ class ConversationMemory:
             return [(m, messages[m].role, text) for m, text in islice(first.items(), limit)]
 
     def remember(self, session: SessionMemory, *, embeds: bool = True) -> None:
-        """Done in background: write down where the words of old messages are, embed new ones."""
+        """Store the word blocks of old messages and embed new messages; runs in the background."""
         count = session.read().message_count
         with self._brought_up_to(session, count) as cached:
             if isinstance(cached.history.parsed.older, StoredMessages):
@@ -228,7 +237,7 @@ class ConversationMemory:
             self._embed(session)
 
     def _embed(self, session: SessionMemory) -> None:
-        """Messages that nobody embedded yet, the newest first."""
+        """Embed the newest messages that have no vectors yet."""
         if self._embedder is None:
             return
         count = session.read().message_count
@@ -250,9 +259,10 @@ class ConversationMemory:
             session.save_vectors({index: marked(vectors, name) for index, vectors in rows.items()})
 
     def _meanings(self, session: SessionMemory, past: History, question: str) -> Meanings | None:
-        """How near paragraphs are; None without an embedder, or while it is away.
+        """Return a function that compares paragraphs with a question by their vectors.
 
-        Nor in a language that its model does not know: there words do alone.
+        Return None without an embedder, if it fails, or if its model does not know the language;
+        then words alone decide.
         """
         if self._embedder is None:
             return None
@@ -291,11 +301,12 @@ class ConversationMemory:
         at_once: bool,
         stores: bool = True,
     ) -> Summary | None:
-        """Summarise the oldest turns if it is time; None if not, or if another was quicker.
+        """Summarise the oldest turns if a summary is due; return None if not, or if another was
+        quicker.
 
-        `plan` says where the summary shall end, at the last answer at most, and what it may take.
-        One summary stands for all turns up to its end; it is put together anew. `at_once` makes do
-        without a model; while one writes, nobody waits for it.
+        `plan` returns where the summary shall end, at the last answer at most, and its room in
+        tokens. One summary replaces all turns up to its end; it is composed anew. `at_once` skips
+        the model; no lock is held while a model writes.
 
         Raises:
             SummaryCancelled: the owner asked meanwhile; nothing was stored.
@@ -321,9 +332,9 @@ class ConversationMemory:
         return summary if session.add_summary(summary, epoch=epoch, replaces=replaced) else None
 
     def is_due(self, summaries: Sequence[Summary]) -> bool:
-        """Whether a summary is to be written anew: it is of an older form, or no model read it.
+        """Whether a summary must be written anew: its form is old, or no model has read its turns.
 
-        One that failed is not asked again before more is summarised.
+        After a failure the model is not tried again until more turns are summarised.
         """
         for summary in summaries:
             is_old = not summary.lines and not summary.written_to and bool(summary.text)
@@ -333,7 +344,7 @@ class ConversationMemory:
         return False
 
     def cancel(self, session: OwnedSession) -> bool:
-        """Break off what a model writes of a session; whether one did."""
+        """Stop the model that writes a summary of a session; return whether one was writing."""
         hang_up = self._writing.get((session.owner, session.id))
         if hang_up is None:
             return False
@@ -341,7 +352,7 @@ class ConversationMemory:
         return True
 
     def summarize(self, session: SessionMemory, start: int, end: int) -> Summary:
-        """A summary of messages `[start, end)` on request; it is no part of the context.
+        """Summarise the messages `[start, end)` on request; the summary is no part of the context.
 
         Raises:
             UserError: there are no such messages, or some were deleted meanwhile.
@@ -368,9 +379,10 @@ class ConversationMemory:
         return summary
 
     def correct(self, session: SessionMemory, line: str, text: str) -> Summary | None:
-        """Put a line of the summary in other words, or take it out; it does not come back.
+        """Replace the text of a summary line, or delete the line; later summaries keep the
+        correction.
 
-        None if the summary has no such line (any more).
+        Return None if the summary has no such line any more.
         """
         epoch, overview = session.epoch(), session.overview()
         lines = ((summary, shown) for summary in overview.summaries for shown in summary.lines)
@@ -395,7 +407,7 @@ class ConversationMemory:
     def _written(
         self, session: OwnedSession, evidence: TurnEvidence, draft: SummaryDraft
     ) -> SummaryDraft:
-        """What a model adds, while no lock is held."""
+        """Return the draft with the lines that a model adds; no lock is held meanwhile."""
         assert self._summariser is not None, "only called where there is a model"
         key, hang_up = (session.owner, session.id), HangUp()
         self._writing[key] = hang_up
@@ -409,7 +421,7 @@ class ConversationMemory:
 
     @contextmanager
     def _brought_up_to(self, session: SessionMemory, before: int) -> Iterator[_CachedSession]:
-        """What was said in a session before one message; others wait meanwhile."""
+        """Yield the history of a session up to message `before`, under its lock."""
         key = (session.owner, session.id)
         with self._turn:
             cached = self._sessions.pop(key, None) or _CachedSession(History(self._count))
@@ -427,7 +439,7 @@ class ConversationMemory:
         return sum(session.history.index.count for session in self._sessions.values())
 
     def _read(self, session: SessionMemory, cached: _CachedSession, before: int) -> None:
-        """Each message once; the newest that was read may have been written anew since."""
+        """Read each message once; the newest one is read again if its text has changed since."""
         past, count = cached.history, len(cached.history.parsed)
         if past.parsed.older is None:  # it begins behind what is written down in the database
             older = StoredMessages(session, self._count, Lexicon(self._names(session.readable())))
@@ -457,7 +469,7 @@ class ConversationMemory:
 
 
 def _last_answered(past: History) -> int:
-    """Behind the newest answer: an open question is never summarised."""
+    """Return the index behind the newest answer: an open question is never summarised."""
     end = len(past.parsed)
     while end and past.parsed[end - 1].role == Role.USER:
         end -= 1
@@ -465,7 +477,7 @@ def _last_answered(past: History) -> int:
 
 
 def draft_of(active: Sequence[Summary]) -> SummaryDraft:
-    """What a model wrote so far, and what a person changed."""
+    """Return the lines that a model wrote so far, and the corrections of a person."""
     return SummaryDraft(
         tuple(line for summary in active for line in summary.model_lines),
         max((summary.written_to for summary in active), default=0),
@@ -485,7 +497,7 @@ def _since(past: History, forgotten: int, active: Sequence[Summary]) -> History:
 def _judged_summary(
     session: SessionMemory, past: History, end: int, room: Room, draft: SummaryDraft
 ) -> Summary:
-    """With the titles of documents, and how statements are judged by now."""
+    """Summarise with the titles of documents and the current verdicts on statements."""
 
     def titles(numbers: Sequence[int]) -> Mapping[int, str]:
         return {source.number: source.document_title for source in session.sources(numbers)}
@@ -505,7 +517,7 @@ def _judged_summary(
 
 
 def _weight(message: Message, line: SummaryLine) -> int:
-    """How what a line says of its sources was judged where it was said."""
+    """Return the weight of the verdicts on a line's statement in the message that made it."""
     citations = message.checked(line.text)
     if not citations and message.answer is not None and line.text not in message.content:
         citations = [

@@ -1,4 +1,4 @@
-"""How near in meaning paragraphs are to a question, where there is an embedding model."""
+"""Compare paragraphs with a question by their vectors, where there is an embedding model."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
@@ -21,10 +21,11 @@ MOST_NEAR = 400  # paragraphs that may be found by their meaning
 
 
 class SupportedLanguages:
-    """The languages that an embedding model knows: measured, once for each.
+    """The languages that an embedding model knows, each measured once.
 
-    The same phrases stand in each language of `rag.memory.history`; a model that knows one puts
-    them beside the English ones. What it does not know would only scatter what words find.
+    The same phrases stand in each language of `rag.memory.history`; a model that knows a language
+    places its phrases near the English ones. In an unknown language vectors would only disturb the
+    ranking by words.
     """
 
     def __init__(self, embed: Embed) -> None:
@@ -43,7 +44,7 @@ class SupportedLanguages:
 
 
 def texts_of(past: History, messages: Iterable[int]) -> dict[int, list[str]]:
-    """What is embedded of the paragraphs of these messages."""
+    """Return the texts to embed for each paragraph of these messages."""
     return {
         message: [
             f"{past.question_of(message)}\n{paragraph.setting}\n{paragraph.text}".strip()[
@@ -57,12 +58,15 @@ def texts_of(past: History, messages: Iterable[int]) -> dict[int, list[str]]:
 
 
 def marked(rows: Any, model: str) -> Any:
-    """As they are stored: one after the other, then a number for the model that made them."""
+    """Return the rows as one stored array: one after the other, then a number for their model."""
     return np.append(np.asarray(rows, np.float32).reshape(-1), _mark(model))
 
 
 def rows_of(stored: Any, model: str, dimensions: int) -> Any:
-    """None of another model; what is of an earlier version has no mark, and the size must do."""
+    """Return the stored rows, or none if another model made them.
+
+    Rows of an earlier version have no mark; they are recognised by their size alone.
+    """
     without_mark = stored[:-1] if stored.size % dimensions == 1 else stored
     is_other = stored.size % dimensions == 1 and stored[-1] != _mark(model)
     if is_other or without_mark.size % dimensions:
@@ -72,19 +76,19 @@ def rows_of(stored: Any, model: str, dimensions: int) -> Any:
 
 @cache
 def _mark(model: str) -> np.float32:
-    """The first 24 bits of a digest, which such a number holds exactly."""
+    """Return the first 24 bits of a digest of the name, which a float32 holds exactly."""
     return np.float32(int.from_bytes(sha256(model.encode()).digest()[:3]))
 
 
 def embed_paragraphs(texts: Mapping[int, Sequence[str]], embed: Embed) -> dict[int, Any]:
-    """A row for each text."""
+    """Embed the texts of each message: one row for each text."""
     every = [*chain.from_iterable(texts.values())]
     rows = iter(np.asarray(embed(every), np.float32) if every else ())
     return {m: np.stack([*islice(rows, len(texts[m]))]) for m in texts}
 
 
 def near(vectors: Mapping[int, Any], question: str, embed: Embed) -> dict[int, float]:
-    """The nearest paragraphs of messages of which there are vectors, with their cosines."""
+    """Return the paragraphs nearest to a question with their cosines, at most `MOST_NEAR`."""
     filled = [(message, rows) for message, rows in vectors.items() if len(rows)]
     if not filled:
         return {}

@@ -1,8 +1,8 @@
-"""What was said in one conversation, each message read once, and how it is put before a model.
+"""The messages of one conversation, each read once, and how they are shown to a model.
 
-The newest messages are held; those before `base` are read again when something needs them.
+The newest messages are in memory; those before `base` are read again when they are needed.
 
-The fence and the title are the same in every language, so that our own output is known again.
+The fence and the title are the same in every language, so that our own output is recognised.
 """
 
 import re
@@ -41,7 +41,7 @@ READ = 2_000  # characters that tell the language
 
 @dataclass(frozen=True, slots=True)
 class SummaryPhrases:
-    """The scaffolding of one language."""
+    """The fixed phrases of summaries and recalled turns in one language."""
 
     notes: str
     about: str
@@ -55,29 +55,29 @@ class SummaryPhrases:
     against: str
 
     def label(self, role: str) -> str:
-        """Who speaks."""
+        """Return the name of a role in this language; an unknown role is returned unchanged."""
         return {"user": self.user, "assistant": self.assistant}.get(role, role)
 
 
 @cache
 def all_phrases() -> dict[str, SummaryPhrases]:
-    """By the code of their language."""
+    """Return the phrases of every language, by language code."""
     return {code: SummaryPhrases(**texts) for code, texts in read_lists("memory").items()}
 
 
 def phrases_of(texts: Iterable[str]) -> SummaryPhrases:
-    """Those of the language that some texts are surely in, else English ones."""
+    """Return the phrases of the language that the texts are surely in, else the English ones."""
     every = all_phrases()
     return every.get(spoken("\n".join(texts)[:READ]), every["en"])
 
 
 def fenced(text: str) -> str:
-    """Between tags that nothing in it opens or closes."""
+    """Put a text between the tags of the fence; no tag in the text can open or close it."""
     return f"{OPENS}\n{unfenced(text).rstrip()}\n{CLOSES}\n"
 
 
 def unfenced(text: str) -> str:
-    """Without our tags, whoever wrote them."""
+    """Make every fence tag in a text harmless, whoever wrote it."""
     return _TAG.sub("‹", text)
 
 
@@ -104,17 +104,17 @@ class ParsedMessage(SpokenMessage):
 
 
 class OlderMessages(OlderParagraphs, Protocol):
-    """The messages of a conversation that are not held, wherever they are stored."""
+    """The messages of a conversation that are not in memory, wherever they are stored."""
 
     def load(self, messages: Iterable[int]) -> None:
-        """Have these at hand, by one look."""
+        """Load these messages in one query."""
 
     def message(self, index: int) -> ParsedMessage:
-        """One of them."""
+        """Return the message with this index."""
 
 
 class Messages(Sequence[ParsedMessage]):
-    """All messages of a conversation; those from `base` on are held."""
+    """All messages of a conversation; only those from `base` on are in memory."""
 
     def __init__(self, older: OlderMessages | None = None, base: int = 0) -> None:
         self.older, self.base = older, base
@@ -138,17 +138,17 @@ class Messages(Sequence[ParsedMessage]):
         return self._messages[index - self.base]
 
     def load(self, messages: Iterable[int]) -> None:
-        """Have these at hand."""
+        """Load these messages in one query, where they are not in memory."""
         missing = [message for message in messages if 0 <= message < self.base]
         if missing and self.older is not None:
             self.older.load(missing)
 
     def append(self, message: ParsedMessage) -> None:
-        """The next one."""
+        """Append the next message."""
         self._messages.append(message)
 
     def keep(self, first: int, end: int) -> "Messages":
-        """The same, but for those after `end`; those before `first` are not held any more."""
+        """Return a copy without the messages from `end` on; those before `first` leave memory."""
         messages = Messages(self.older, max(first, self.base))
         messages._messages = self._messages[messages.base - self.base : max(0, end - self.base)]
         return messages
@@ -177,11 +177,11 @@ class History:
 
     @property
     def base(self) -> int:
-        """The first message that is held."""
+        """The index of the first message in memory."""
         return self.parsed.base
 
     def read(self, role: str, text: str, tokens: int, lexicon: Lexicon = NO_NAMES) -> None:
-        """Take in the next message; what only serves the model has no text here."""
+        """Read the next message; `text` is "" for messages that only serve the model."""
         index = len(self.parsed)
         message = MessageReader(self.count, self.gave, lexicon).read(index, role, text, tokens)
         if role != Role.USER:
@@ -191,11 +191,11 @@ class History:
         self.index.add(index, message.paragraphs, self.question_of(index))
 
     def gave(self, number: int) -> bool:
-        """Whether an answer gave a number so far."""
+        """Whether an answer has given this number so far."""
         return number in self.givers or (self.base > 0 and any(self.index.holding([number])))
 
     def cover(self, end: int) -> None:
-        """Have a summary stand for the messages from `first` up to `end`."""
+        """Mark the messages from `first` up to `end` as summarised."""
         first, counted = self.counted
         if first != self.first or end < counted:
             counted = self.first
@@ -212,7 +212,7 @@ class History:
         self.counted = self.first, self.covered
 
     def carry(self, summary: Summary) -> None:
-        """Take over what a summary says of its messages, where not all of them are held."""
+        """Take numbers and names from a summary whose messages are not all in memory."""
         first, counted = self.counted
         if summary.start != self.first or (first == self.first and counted >= summary.end):
             return
@@ -224,7 +224,7 @@ class History:
         self.recallable = {*report.stated_citations, *report.recallable_citations}
 
     def keep(self, first: int, end: int) -> None:
-        """Forget the messages from `end` on, and hold those before `first` no more."""
+        """Forget the messages from `end` on, and drop those before `first` from memory."""
         self.cover(min(self.covered, end))
         base = self.base
         self.index.keep(first, end)
@@ -235,29 +235,30 @@ class History:
         self.givers = {number: giver for number, giver in self.givers.items() if giver < end}
 
     def evidence(self, start: int, end: int) -> TurnEvidence:
-        """What was said so far, as it is now; `[start, end)` is to be summarised."""
+        """Return the messages as they are now; `[start, end)` is to be summarised."""
         messages = self.parsed.keep(self.base, len(self.parsed))
         return TurnEvidence(messages, start, end, self.base, self._older_giving)
 
     def _older_giving(self, number: int) -> list[int]:
-        """The messages that are not held and have a number."""
+        """Return the messages that are not in memory and hold a number."""
         messages = dict.fromkeys(place // PLACES for place in self.index.holding([number])[0])
         return [message for message in messages if message < self.base]
 
     def tokens(self, start: int, end: int | None = None) -> int:
-        """Tokens of a run of messages, as far as they are held."""
+        """Return the tokens of the messages `[start, end)`, as far as they are in memory."""
         last = len(self.parsed) if end is None else end
         return self.totals[max(0, last - self.base)] - self.totals[max(0, start - self.base)]
 
     def turns_from(self, start: int) -> int:
-        """How many turns begin there or later."""
+        """Return the number of turns that begin at `start` or later."""
         return len(self.turns) - bisect_left(self.turns, start)
 
     def end(self, last: int, *, low: float, high: float, keep: int, most: int | None) -> int:
-        """Where a summary shall end so that what stays word for word fits.
+        """Return where a summary shall end so that the turns kept word for word fit.
 
-        It ends where it does, where a turn begins or at `last`: as soon as there stay at most
-        `low` tokens, or `high` of at most `keep` turns, and never more than `most` turns.
+        It ends where the last one did, where a turn begins, or at `last`: as soon as there stay at
+        most `low` tokens, or `high` tokens of at most `keep` turns, and never more than `most`
+        turns.
         """
         starts = self.turns[bisect_left(self.turns, self.covered) : bisect_left(self.turns, last)]
         ends = sorted({self.covered, *starts, max(last, self.covered)})
@@ -270,7 +271,7 @@ class History:
         return next((end for end in ends if stays(end)), ends[-1])
 
     def question_before(self, message: int) -> int | None:
-        """The paragraph that asked for an answer: the last one of the user's message before it."""
+        """Return the position of an answer's question, its message's last paragraph, or None."""
         if message < 1 or self.parsed[message].role == Role.USER:
             return None
         before = self.parsed[message - 1]
@@ -279,17 +280,17 @@ class History:
         return (message - 1) * PLACES + len(before.paragraphs) - 1
 
     def question_of(self, message: int) -> str:
-        """What was asked for an answer; "" where nobody asked."""
+        """Return the question before an answer; "" if no question stands there."""
         position = self.question_before(message)
         return "" if position is None else self.paragraph(position).text
 
     def paragraph(self, position: int) -> Paragraph:
-        """That at a position."""
+        """Return the paragraph at a position."""
         message, place = divmod(position, PLACES)
         return self.parsed[message].paragraphs[place]
 
     def ranked(self, question: str, before: int, meanings: Meanings | None = None) -> Iterator[int]:
-        """The paragraphs that bear on a question, best first; read as far as they are wanted."""
+        """Yield the positions of paragraphs that bear on a question, best first; read lazily."""
         before = min(before, len(self.parsed))
         best = self.index.best(question, before=before, meanings=meanings)
         for some in _split_numbers(best):
@@ -309,13 +310,13 @@ class History:
                 yield from self._newest_of(message)
 
     def _newest_of(self, message: int) -> Iterator[int]:
-        """All paragraphs of a message, the last first."""
+        """Return the positions of all paragraphs of a message, the last first."""
         first = message * PLACES
         return reversed(range(first, first + len(self.parsed[message].paragraphs)))
 
     @property
     def phrases(self) -> SummaryPhrases:
-        """In the language that the user speaks, by what he said last."""
+        """The phrases in the user's language, read from the newest messages of the user."""
         users = (message.text for message in reversed(self.parsed) if message.role == Role.USER)
         return phrases_of(islice(users, LANGUAGE_MESSAGES))
 
@@ -330,10 +331,11 @@ class History:
         meanings: Meanings | None = None,
         beside: str = "",
     ) -> "ParagraphSelection":
-        """What messages before one say that bears on a question, until the room is used.
+        """Select paragraphs before message `before` that bear on a question, until the room is
+        used.
 
-        What shares nothing with the question comes last, the newest first; what stands `beside`
-        is not shown again.
+        Paragraphs that share nothing with the question come last, the newest first; those in
+        `beside` are not shown again.
         """
         phrases = self.phrases
         own_room = room - self.count(fenced(phrases.earlier)) - MARGIN
@@ -353,7 +355,7 @@ class History:
 
 
 class ParagraphSelection:
-    """Paragraphs that are shown, whole and in their setting, as long as there is room."""
+    """Selects paragraphs to show, whole and in their setting, as long as there is room."""
 
     FULL = 24  # tokens: what is left then is not worth looking for more
     MISSES = 60  # paragraphs for which there was no room
@@ -373,10 +375,10 @@ class ParagraphSelection:
         return self.left < self.FULL or len(self._missed) > self.MISSES
 
     def take(self, position: int) -> bool:
-        """Show a paragraph with the question that it answers, if there is room for both.
+        """Add a paragraph with the question that it answers; return False if both do not fit.
 
-        What gives no number may answer nothing: of what a user told before it only what bears on
-        what is wanted is shown.
+        An answer without a number may not answer the message before it: that message is then added
+        only if it asks something or shares a word with the wanted question.
         """
         past, message = self._history, position // PLACES
         is_last = message + 1 == len(past.parsed)
@@ -399,7 +401,7 @@ class ParagraphSelection:
 
     @property
     def turns(self) -> tuple[int, ...]:
-        """The questions of the turns that are shown, best first."""
+        """The index of the first message of each turn that is shown, best first."""
         return tuple(dict.fromkeys(map(self._turn_of, self.chosen)))
 
     def _turn_of(self, position: int) -> int:
@@ -407,7 +409,7 @@ class ParagraphSelection:
         return message if self._history.question_before(message) is None else message - 1
 
     def blocks(self) -> list[tuple[int, str]]:
-        """The newest turn first: the text of each, and the message that it ends with."""
+        """Return the last message and the text of each turn, the newest turn first."""
         blocks: list[tuple[int, str]] = []
         for _, turn in groupby(sorted(self.chosen), key=self._turn_of):
             messages = groupby(turn, key=lambda position: position // PLACES)
@@ -416,7 +418,7 @@ class ParagraphSelection:
         return blocks
 
     def text(self) -> str:
-        """All of it, fenced, under its title; "" if there is none."""
+        """Return all blocks under their title in a fence; "" if there are none."""
         blocks = "".join(text for _, text in self.blocks())
         return fenced(f"{self._phrases.earlier}\n{blocks}") if blocks else ""
 
@@ -447,7 +449,7 @@ class MessageReader:
     lexicon: Lexicon = NO_NAMES
 
     def read(self, index: int, role: str, text: str, tokens: int) -> ParsedMessage:
-        """One message as it is remembered."""
+        """Parse one message as it is remembered."""
         if role != Role.USER:  # nothing but a list of figures is data, and cites nothing
             is_list = _LIST.fullmatch(text)
             text = canonical(f"```json\n{text.strip()}\n```" if is_list else text)
@@ -473,7 +475,7 @@ def _split_numbers(numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:
 
 
 def _names(text: str, lexicon: Lexicon) -> tuple[str, ...]:
-    """The product names that a text holds: those of the lexicon, and codes of models."""
+    """Return the product names in a text: those of the lexicon, and model codes."""
     products = [name.text for name in lexicon.find(text)] if lexicon.names else []
     parts = (part for name in find_names(text) for part in UNSPACED.split(name.text))
     codes = [code for part in parts if _is_model_code(code := part.strip(" ,"))]
@@ -481,12 +483,12 @@ def _names(text: str, lexicon: Lexicon) -> tuple[str, ...]:
 
 
 def _is_model_code(name: str) -> bool:
-    """`AX-5400`, `7590AX`: letters and figures in one word, most of it in capitals."""
+    """Whether a name is one word of letters and digits, mostly capitals: `AX-5400`, `7590AX`."""
     has_both = any(map(str.isdigit, name)) and any(map(str.isupper, name))
     return " " not in name and has_both and not any(map(str.islower, name[:2]))
 
 
 def _only_asks(text: str) -> bool:
-    """Whether no sentence says anything by itself."""
+    """Whether every sentence of a text is a question or too short to say something."""
     spans = split_sentences(text[:LONGEST_READ])
     return all(asks(text[a:b]) or size(text[a:b]) < LEAST_SAID for a, b in spans)

@@ -1,4 +1,4 @@
-"""What was said earlier and bears on a question: BM25 over paragraphs, and meaning where it can.
+"""Find earlier paragraphs that bear on a question: BM25, and vectors where a model makes them.
 
 A paragraph is found by its own words and those of the question that it answers; what was said just
 before and after it counts a little, since people do not name a thing twice. Adding a paragraph
@@ -55,7 +55,7 @@ _TABLE = ("head", "row", "rule")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Paragraph:
-    """A stretch of a message, word for word, with what it cannot be understood without."""
+    """A stretch of a message, word for word, with the lines without which it is not understood."""
 
     message: int
     text: str
@@ -66,7 +66,7 @@ class Paragraph:
 
     @property
     def with_setting(self) -> str:
-        """What is sent of it; ends its line."""
+        """The text to send: setting, paragraph, closing numbers; it ends with a line break."""
         marks = "".join(f"[{number}]" for number in self.behind)
         lines = (self.setting, self.text, f"(… {marks})" if marks else "")
         return "".join(f"{line}\n" for line in lines if line)
@@ -75,7 +75,7 @@ class Paragraph:
 def read_paragraphs(
     message: int, text: str, count: TokenCounter, markers: Sequence[Marker] | None = None
 ) -> list[Paragraph]:
-    """The paragraphs of a message in canonical spelling; `markers` are those that count in it."""
+    """Return the paragraphs of a message in canonical spelling; `markers` are those that count."""
     markers = find_markers(text) if markers is None else markers
     paragraphs = (_paragraph(message, text, part, markers) for part in _parts(text))
     return [replace(paragraph, tokens=count(paragraph.with_setting)) for paragraph in paragraphs]
@@ -84,7 +84,9 @@ def read_paragraphs(
 def _paragraph(
     message: int, text: str, part: _ParagraphPart, markers: Sequence[Marker]
 ) -> Paragraph:
-    """Alone, a stretch may be read otherwise than where it stands: then no marker of it counts."""
+    """Make a paragraph; if a stretch reads otherwise alone than in place, none of its markers
+    counts.
+    """
     words, setting = part.text(text), part.setting
     there = {
         n for marker in markers if part.start <= marker.start < part.end for n in marker.numbers
@@ -99,7 +101,7 @@ def _paragraph(
 
 
 def _behind(text: str, part: _ParagraphPart, markers: Sequence[Marker]) -> tuple[int, ...]:
-    """The numbers that close the paragraph, else the message, where it has no others."""
+    """Return the numbers at the end of a paragraph, or else of the message, if it has no others."""
     for start, end in (part.whole, (0, len(text))):
         inside = [marker for marker in markers if start <= marker.start < end]
         ends = [marker.end for marker in inside]
@@ -117,7 +119,7 @@ _Over = tuple[int, int, str]  # a line that others stand under: its level, where
 
 @dataclass(slots=True)
 class _ParagraphPart:
-    """`text[start:end]` of a message; `whole` is what it is a part of."""
+    """The stretch `text[start:end]` of a message; `whole` is the span of its block."""
 
     start: int
     end: int
@@ -133,7 +135,7 @@ class _ParagraphPart:
         return "\n".join(filter(None, (" › ".join(filter(None, names)), *leading)))
 
     def text(self, message: str) -> str:
-        """Code in a fence of its own, wherever it was cut, that nothing in it closes."""
+        """Return the text of the part; code gets a fence of its own that nothing in it closes."""
         words = message[self.start : self.end].strip("\n").rstrip()
         if self.kind != "code":
             return words
@@ -143,7 +145,7 @@ class _ParagraphPart:
 
 
 def size(text: str) -> int:
-    """Bytes, which tell the tokens of any script."""
+    """Return the bytes of a text in UTF-8, which estimate its tokens in any script."""
     return len(text.encode("utf-8", "replace"))
 
 
@@ -168,7 +170,7 @@ def _parts(text: str) -> list[_ParagraphPart]:
 
 
 def _put(text: str, parts: list[_ParagraphPart], part: _ParagraphPart) -> None:
-    """With the last one if both fit; a heading alone is no part where something is under it."""
+    """Join a part with the last one if both fit; drop a heading before the first part below it."""
     last = parts[-1] if parts else part
     is_cut = last.whole == part.whole
     is_under = part.over[: len(last.over)] == last.over
@@ -183,7 +185,7 @@ def _put(text: str, parts: list[_ParagraphPart], part: _ParagraphPart) -> None:
 
 
 def _blocks(text: str) -> Iterator[list[Sentence]]:
-    """Paragraphs, lists, tables, blocks of code; a heading is one of its own."""
+    """Yield paragraphs, lists, tables and code blocks; a heading is a block of its own."""
     block: list[Sentence] = []
     for sentence in read_sentences(text):
         if block and not _belongs_to_block(text, block, sentence):
@@ -212,7 +214,7 @@ def _belongs_to_block(text: str, block: list[Sentence], unit: Sentence) -> bool:
 
 
 def _heading_level(text: str, block: list[Sentence]) -> int:
-    """Of a heading, or of what leads in."""
+    """Return the level of a heading or a lead-in; `_TEXT` for any other block."""
     words = text[block[0].start : block[-1].end]
     if block[0].kind == "heading":
         bare = words.lstrip(" \t>")
@@ -226,7 +228,7 @@ def _heading_level(text: str, block: list[Sentence]) -> int:
 
 
 def _cut(text: str, block: list[Sentence], over: tuple[_Over, ...]) -> Iterator[_ParagraphPart]:
-    """A block whole, or in pieces under the head of their table, or the entries above."""
+    """Yield a block whole, or cut it into pieces under its table's head or its upper entries."""
     whole, kind = (_begin(text, block[0]), block[-1].end), block[0].kind
     if size(text[slice(*whole)]) <= LONGEST:
         yield _ParagraphPart(*whole, kind, over, whole)
@@ -249,7 +251,7 @@ def _cut(text: str, block: list[Sentence], over: tuple[_Over, ...]) -> Iterator[
 
 
 def _groups(block: list[Sentence]) -> list[list[Sentence]]:
-    """Entries with what goes on with them, the head of a table with its rule; else each alone."""
+    """Group entries with their continuation and a table's head with its rule; else one by one."""
     groups: list[list[Sentence]] = []
     for sentence in block:
         begins = sentence.kind != "rule"
@@ -262,7 +264,7 @@ def _groups(block: list[Sentence]) -> list[list[Sentence]]:
 
 
 def _begin(text: str, unit: Sentence) -> int:
-    """Where its line begins, if nothing stands before it there."""
+    """Return the start of the unit's line if only space stands before it, else of the unit."""
     start = text.rfind("\n", 0, unit.start) + 1
     return unit.start if text[start : unit.start].strip() else start
 
@@ -287,7 +289,7 @@ Meanings = Callable[[Sequence[int]], Mapping[int, float]]
 
 @dataclass(slots=True)
 class Postings:
-    """Where a word is said, oldest first: how often there, and the words of that paragraph."""
+    """The paragraphs that hold a word, oldest first, with its count and the paragraph's length."""
 
     positions: array[int] = field(default_factory=lambda: array("Q"))
     counts: array[float] = field(default_factory=lambda: array("f"))
@@ -295,12 +297,12 @@ class Postings:
     holders: int = 0  # paragraphs that say it, where not all of them are here
 
     def packed(self) -> bytes:
-        """As bytes, little-endian."""
+        """Return the postings as little-endian bytes."""
         return b"".join(_in_order(part).tobytes() for part in self._parts)
 
     @classmethod
     def unpacked(cls, blocks: Sequence[bytes], holders: int) -> Postings:
-        """Of what was packed, oldest first."""
+        """Read postings from packed blocks, the oldest first."""
         postings = cls(holders=holders)
         for block in blocks:
             count, start = len(block) // BYTES, 0
@@ -316,14 +318,14 @@ class Postings:
         return self.positions, self.counts, self.lengths
 
     def cut(self, first: int, end: int) -> Postings:
-        """Those of the messages `[first, end)`."""
+        """Return the postings of the messages `[first, end)`."""
         low, high = (bisect_left(self.positions, end * PLACES) for end in (first, end))
         return Postings(
             self.positions[low:high], self.counts[low:high], self.lengths[low:high], high - low
         )
 
     def looked_at(self, paragraphs: Set[int]) -> list[int]:
-        """The places of the newest, and of these paragraphs where more say it."""
+        """Return the indices of the newest postings, and of older ones among `paragraphs`."""
         count = len(self.positions)
         first = max(0, count - MOST_HOLDERS)
         older = sorted(paragraphs & set(self.positions[:first])) if first else ()
@@ -334,7 +336,7 @@ BYTES = 16  # of a paragraph in packed postings
 
 
 def _in_order(part: array[Any]) -> array[Any]:
-    """In the other order of bytes where the machine is big-endian."""
+    """Swap the order of bytes if the machine is big-endian."""
     if sys.byteorder == "big":
         part = array(part.typecode, part)
         part.byteswap()
@@ -342,20 +344,20 @@ def _in_order(part: array[Any]) -> array[Any]:
 
 
 class OlderParagraphs(Protocol):
-    """The paragraphs of messages that are not held in memory, by an index elsewhere."""
+    """The paragraphs of messages that are not in memory, found by an index elsewhere."""
 
     def size(self) -> tuple[int, float]:
-        """How many there are, and how many words all of them have."""
+        """Return how many paragraphs there are, and how many words they have in all."""
 
     def postings(self, words: Sequence[str]) -> Mapping[str, Postings]:
-        """Of each word that is said in any the newest."""
+        """Return the newest postings of each word that occurs in a paragraph."""
 
 
 @dataclass(slots=True)
 class Index:
-    """The paragraphs of one conversation by their words.
+    """The paragraphs of one conversation, found by their words.
 
-    The position of a paragraph is its message and its place in it.
+    The position of a paragraph is `message * PLACES + place`, where `place` counts in the message.
     """
 
     older: OlderParagraphs | None = None
@@ -365,7 +367,7 @@ class Index:
     total: float = 0.0  # of the lengths
 
     def add(self, message: int, paragraphs: Sequence[Paragraph], question: str = "") -> None:
-        """Those of the next message, and the question that it answers."""
+        """Add the paragraphs of the next message, and the question that it answers."""
         if not paragraphs:
             return
         language = language_of(" ".join(paragraph.text for paragraph in paragraphs)[:4000])
@@ -398,7 +400,7 @@ class Index:
         self.total = sum(length for _, length in self.sizes.values())
 
     def block(self, first: int, end: int) -> dict[str, bytes]:
-        """The words of these messages, packed."""
+        """Return the packed postings of each word in the messages `[first, end)`."""
         return {word: part.packed() for word, part in self._cut(first, end).items()}
 
     def _cut(self, first: int, end: int) -> dict[str, Postings]:
@@ -406,16 +408,16 @@ class Index:
         return {word: part for word, part in parts if part.holders}
 
     def holding(self, numbers: Sequence[int]) -> list[list[int]]:
-        """The positions of paragraphs with each number, oldest first."""
+        """Return for each number the positions of the paragraphs that hold it, oldest first."""
         words = list(map(number_word, numbers))
         older = self.older.postings(words) if self.older and words else {}
         parts = ((older.get(word), self.words.get(word)) for word in words)
         return [[p for part in both if part for p in part.positions] for both in parts]
 
     def best(self, question: str, *, before: int, meanings: Meanings | None = None) -> list[int]:
-        """The paragraphs of messages before one that bear on a question at all, best first.
+        """Return the positions of paragraphs before message `before` that match at all, best first.
 
-        Place `REST` of a message stands for all of it that is not there by itself.
+        Place `REST` of a message stands for all its paragraphs that are not listed themselves.
         """
         scores = self._by_words(question)
         near = meanings(self._oldest_first(scores)) if meanings else {}
@@ -426,7 +428,7 @@ class Index:
         return [place for _, place in sorted(results, reverse=True)[:MOST_RANKED]]
 
     def _oldest_first(self, scores: Mapping[int, float]) -> list[int]:
-        """The messages not held here that say most of a question's words, oldest first."""
+        """Return the messages not in memory with most of a question's words, oldest first."""
         older = [place for place in scores if place < min(self.sizes, default=0) * PLACES]
         best = sorted(older, key=scores.__getitem__, reverse=True)[:MOST_OLDER]
         return sorted({place // PLACES for place in best})
@@ -449,9 +451,9 @@ class Index:
         return scores
 
     def _weighed(self, question: str) -> tuple[dict[str, float], dict[str, list[Postings]]]:
-        """The words of a question that were said, and others of about the same meaning.
+        """Return the weights of a question's words and of related words, and their postings.
 
-        With what says them, the newest part first.
+        Of each word the newest postings come first.
         """
         languages = dict.fromkeys([language_of(question), ENGLISH])  # what was said may be English
         stems = dict.fromkeys(word for lang in languages for word in telling(question, lang))
@@ -477,7 +479,7 @@ class Index:
 
 
 def _with_near(scores: dict[int, float]) -> dict[int, float]:
-    """With what is told by the messages around each."""
+    """Add to each score a share of the scores of the messages around it."""
     best: dict[int, float] = {}
     for place, score in scores.items():
         message = place // PLACES
@@ -493,12 +495,12 @@ def _with_near(scores: dict[int, float]) -> dict[int, float]:
 
 
 def number_word(number: int) -> str:
-    """Under which the paragraphs with a number are found; no text says it."""
+    """Return the index word for a number; no text contains it as a word."""
     return f"[{number}]"
 
 
 def _fused(scores: dict[int, float], meanings: Mapping[int, float]) -> dict[int, float]:
-    """Words and meaning, each by its own best."""
+    """Combine the scores of words and of meaning, each relative to its own maximum."""
     most, nearest = max(scores.values(), default=1.0), max(meanings.values())
     return {
         place: (1 - MEANING_WEIGHT) * scores.get(place, 0.0) / most
@@ -509,7 +511,7 @@ def _fused(scores: dict[int, float], meanings: Mapping[int, float]) -> dict[int,
 
 @lru_cache(maxsize=1024)
 def telling(text: str, language: Language) -> tuple[str, ...]:
-    """What is looked up of a text: stems of its words, synonyms as one, and its figures."""
+    """Return the index words of a text: stems, one word for all synonyms, and figures."""
     words: list[str] = []
     for token in tokens(text):
         lowered = token.lowered

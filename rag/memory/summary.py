@@ -1,8 +1,9 @@
-"""What stands for the oldest turns, put together: lines in three sections, then two lists.
+"""Compose the summary of the oldest turns: lines in three sections, then two lists.
 
-About the user, answered, open: as a model wrote them and they were verified, else word for word
-from the turns. Sources and products are written by code alone: each number and name, literally as
-long as both lists fit into half of the history's room. Everything else is found by recall.
+The sections about the user, the answers and the open questions hold verified lines of a model, else
+sentences of the turns. Code alone writes the lists of sources and products: each number and name,
+literally as long as both lists fit into half of the history's room. Everything else is found by
+recall.
 """
 
 import re
@@ -60,7 +61,7 @@ _LITERAL = re.compile(r"\[(\d+)\]")
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Tokens that a summary may take, and those of the history that its shares are of."""
+    """The tokens that a summary may take, and the tokens of history that its shares refer to."""
 
     tokens: int
     history: int
@@ -69,7 +70,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class SummaryDraft:
-    """What a model wrote of the turns before `written_to`, verified; nothing without a model."""
+    """The verified lines that a model wrote of the turns before `written_to`; empty without one."""
 
     lines: tuple[SummaryLine, ...] = ()
     written_to: int = 0
@@ -93,7 +94,7 @@ def summarise(
     documents: Documents = lambda numbers: {},
     weigh: Weigh = lambda lines: [OPEN] * len(lines),
 ) -> Summary:
-    """Cover the turns before `end`, and put together what stands for them."""
+    """Mark the turns before `end` as summarised, and compose their summary."""
     began = time.monotonic()
     past.cover(end)
     evidence = past.evidence(past.first, past.covered)
@@ -133,7 +134,7 @@ def summarise(
 
 
 def _new(lines: Iterable[SummaryLine], again: list[SummaryLine]) -> Iterator[SummaryLine]:
-    """Those that say mostly what no line before them says; the others are put `again`."""
+    """Yield the lines that mostly say something new; append the others to `again`."""
     before: list[frozenset[str]] = []
     for line in lines:
         words = frozenset(telling(line.text, language_of(line.text)))
@@ -149,10 +150,10 @@ def _quoted(section: SummarySection, text: str, *messages: int) -> SummaryLine:
 
 
 def _of_user(evidence: TurnEvidence) -> Iterator[SummaryLine]:
-    """The user's own sentences that ask nothing, the newest message first.
+    """Yield the user's sentences that are no questions, the newest message first.
 
-    Last those that an answer took up: they may be requests that name somebody or a figure, or the
-    name and the figures of the user.
+    Last come the sentences that an answer took up: they may be requests that name a person or a
+    figure, or the name and the figures of the user.
     """
     users = (index for index in _newest(evidence) if evidence.messages[index].role == Role.USER)
     taken_up: list[SummaryLine] = []
@@ -170,11 +171,11 @@ def _of_user(evidence: TurnEvidence) -> Iterator[SummaryLine]:
 
 
 def _statements_of_user(evidence: TurnEvidence, message: int) -> Iterator[SpokenSentence]:
-    """What a user says of himself: no question, and no request (`Tell me about the lease`).
+    """Yield the sentences that are neither a question nor a request (`Tell me about the lease`).
 
-    A request is told by its answer, in any language: nothing in its message is a question, yet the
-    answer gives numbers, and says again half of what the sentence says behind its first word
-    (of Japanese, outside its hiragana, which mostly bind).
+    A request is recognised by its answer, in any language: nothing in its message is a question,
+    yet the answer gives numbers, and repeats half of the sentence's words behind the first one (in
+    Japanese outside hiragana, which are mostly grammar).
     """
     if evidence.messages[message].role != Role.USER:
         return
@@ -194,16 +195,16 @@ def _statements_of_user(evidence: TurnEvidence, message: int) -> Iterator[Spoken
 
 
 def _names_something(text: str) -> bool:
-    """A figure, or somebody; a noun with a capital letter is no name where all have one."""
+    """Whether a text holds a digit or a name; a capital alone is no name if all nouns have one."""
     has_nouns = language_of(text).capitalises_nouns
     names = (name.text for name in find_names(text))
     return any(map(str.isdigit, text)) or any(" " in name or not has_nouns for name in names)
 
 
 def _answers(evidence: TurnEvidence) -> Iterator[SummaryLine]:
-    """Of each answer the sentence that answers its question, the newest first.
+    """Yield for each answer the sentence that answers its question, the newest first.
 
-    Before the rest answers to those who said something of themselves.
+    Answers to messages in which users say something of themselves come before the rest.
     """
     answers = (m for m in _newest(evidence) if evidence.messages[m].role == Role.ASSISTANT)
     newest = list(islice(answers, MOST_MESSAGES))
@@ -218,7 +219,10 @@ def _answers(evidence: TurnEvidence) -> Iterator[SummaryLine]:
 
 
 def _answering(question: str, sentences: Sequence[SpokenSentence]) -> SpokenSentence | None:
-    """That which shares most words with the question; of equals what cites, then the first."""
+    """Return the sentence that shares most words with the question.
+
+    A citation counts as half of the words; of equals the first is returned.
+    """
     language = language_of(question)
     wanted_words = set(telling(question, language))
 
@@ -232,7 +236,7 @@ def _answering(question: str, sentences: Sequence[SpokenSentence]) -> SpokenSent
 
 
 def _unanswered(evidence: TurnEvidence) -> Iterator[SummaryLine]:
-    """Questions after which nobody said anything, the newest first."""
+    """Yield the questions that no answer follows, the newest first."""
     for index in islice(_newest(evidence), MOST_MESSAGES):
         message = evidence.messages[index]
         following = evidence.messages[index + 1 : min(index + 2, evidence.end)]
@@ -251,7 +255,7 @@ def _newest(evidence: TurnEvidence) -> Iterator[int]:
 def _by_weight(
     layout: "_SummaryLayout", lines: Iterator[SummaryLine], weigh: Weigh
 ) -> Iterator[SummaryLine]:
-    """Of some at once those first that their sources carry, last those that were warned of."""
+    """Sort batches of lines: first those that their sources support, last those with warnings."""
     while some := list(islice(lines, WEIGHED_AT_ONCE)):
         layout.weigh(some, weigh)
         yield from sorted(some, key=lambda line: layout.weights.get(line, OPEN))
@@ -262,7 +266,7 @@ def _by_weight(
 
 @dataclass(frozen=True, slots=True)
 class _SummaryLayout:
-    """How the text is written, and what that costs."""
+    """How the text of a summary is written, and how many tokens that takes."""
 
     phrases: SummaryPhrases
     count: TokenCounter
@@ -270,25 +274,27 @@ class _SummaryLayout:
     weights: dict[SummaryLine, int] = field(default_factory=dict)
 
     def weigh(self, lines: Sequence[SummaryLine], weigh: Weigh) -> None:
-        """Know how lines were judged."""
+        """Store how the statements of the lines were judged."""
         self.weights.update(zip(lines, weigh(lines), strict=True))
 
     @property
     def frame(self) -> int:
-        """Tokens of what stands around lines and lists."""
+        """The tokens around lines and lists."""
         return self.count(fenced(self.notes)) + MARGIN
 
     @property
     def notes(self) -> str:
-        """What says that all of it is data; where there is no room, the fence alone does."""
+        """The note that the summary is only data; "" with little room: the fence then shows it
+        alone.
+        """
         return f"{self.phrases.notes}\n" if self.room.history >= NOTES_FROM else ""
 
     def title(self, section: SummarySection) -> str:
-        """Above the lines of a section."""
+        """Return the title of a section."""
         return f"{getattr(self.phrases, section.value)}:\n"
 
     def line(self, line: SummaryLine) -> str:
-        """As it is sent, with a remark where it was warned of."""
+        """Return a line as it is sent, with a remark if its verdict is a warning."""
         is_warned = self.weights.get(line) == WARNED
         return f"- {line.text}{f' ({self.phrases.against})' if is_warned else ''}\n"
 
@@ -298,7 +304,7 @@ class _SummaryLayout:
 
 @dataclass(slots=True)
 class _LineSelection:
-    """Lines as long as there is room for them, each once."""
+    """Selects lines as long as there is room for them, each once."""
 
     layout: _SummaryLayout
     left: int
@@ -307,7 +313,7 @@ class _LineSelection:
     _sections: set[SummarySection] = field(default_factory=set)
 
     def take(self, lines: Iterable[SummaryLine], most: float = INF) -> None:
-        """As many as fit, but for what stands there already."""
+        """Add as many lines as fit, in at most `most` tokens, without those already chosen."""
         spent, misses = 0, 0
         for line in lines:
             is_first = line.section not in self._sections
@@ -333,9 +339,10 @@ def _chosen(
     extracted: Mapping[SummarySection, Iterator[SummaryLine]],
     listed: int,
 ) -> tuple[SummaryLine, ...]:
-    """The lines there is room for: a model's first, then what it left out.
+    """Choose the lines that fit: a model's first, then what the model left out.
 
-    Where nothing of a section stands, it is quoted; so is what no model has read yet.
+    A section without such lines is filled with sentences of the turns; so are turns that no model
+    has read yet.
     """
     history = layout.room.history
     room = layout.room.tokens - layout.frame - listed
@@ -365,7 +372,7 @@ def _chosen(
 def _left_out(
     quoted: Iterator[SummaryLine], written: Sequence[SummaryLine], draft: SummaryDraft
 ) -> Iterator[SummaryLine]:
-    """What no line of a model says: by its messages, and by its numbers."""
+    """Yield the lines that no line of a model covers, by its messages and its numbers."""
     stated = {number for line in written for number in line.numbers}
     behind = {message for line in written for message in line.messages}
     for line in quoted:
@@ -386,7 +393,7 @@ def _composed(
     chosen: Sequence[SummaryLine],
     lists: str,
 ) -> tuple[str, tuple[Quotation, ...]]:
-    """The text, and where in it which message is quoted."""
+    """Return the text of the summary, and where it quotes which message."""
     body = layout.notes
     for section, lines in groupby(chosen, key=lambda line: line.section):
         body += layout.title(section)
@@ -402,7 +409,7 @@ def _composed(
 
 
 def _lists(past: History, layout: _SummaryLayout, documents: Documents) -> str:
-    """Each number and name, literally if both fit into their share; else numbers in ranges.
+    """List each number and name literally if both fit into their share; else numbers as ranges.
 
     What does not fit even so is left to recall: the longest ranges stay, and the newest names.
     """
@@ -422,13 +429,13 @@ def _lists(past: History, layout: _SummaryLayout, documents: Documents) -> str:
 
 
 def lists_tokens(past: History, history: int) -> int:
-    """About what the lists of a whole conversation take, at most their share."""
+    """Estimate the tokens of the lists for a whole conversation, at most their share."""
     digits = sum(2 + len(str(number)) // 3 for number in past.givers.keys() | past.numbers.keys())
     return min(int(LISTS_SHARE * history), digits + past.count(", ".join(past.names)))
 
 
 def _fitting(count: TokenCounter, room: int, texts: Iterable[str]) -> int:
-    """How many of them fit, from the first on."""
+    """Return how many of the texts fit, from the first on."""
     return sum(1 for _ in takewhile(lambda tokens: tokens <= room, accumulate(map(count, texts))))
 
 
@@ -450,7 +457,7 @@ def _by_document(phrases: SummaryPhrases, numbers: Iterable[int], titles: Mappin
 def _in_ranges(
     phrases: SummaryPhrases, count: TokenCounter, numbers: Iterable[int], room: int
 ) -> str:
-    """The longest that fit; the others are brought back when they are asked for."""
+    """Return the longest ranges that fit; recall finds the other numbers."""
     runs = sorted(_runs(numbers), key=len, reverse=True)
     left = room - count(f"{phrases.sources}:  …\n")
     fit = _fitting(count, left, (f", {ranges_of(run)}" for run in runs))
@@ -465,7 +472,7 @@ def _runs(numbers: Iterable[int]) -> list[list[int]]:
 
 
 def ranges_of(numbers: Iterable[int]) -> str:
-    """`[1]–[57], [60]`: numbers that follow each other as one range of any length."""
+    """Format numbers as ranges of any length: `[1]–[57], [60]`."""
     return ", ".join(
         f"[{run[0]}]" if len(run) == 1 else f"[{run[0]}]–[{run[-1]}]" for run in _runs(numbers)
     )
@@ -477,7 +484,7 @@ def ranges_of(numbers: Iterable[int]) -> str:
 def _report(
     past: History, lines: Sequence[SummaryLine], text: str, draft: SummaryDraft
 ) -> SummaryReport:
-    """What became of each number and name, and how the lines came about."""
+    """Report how each number and name was kept, and how the lines were made."""
     numbers, names = tuple(past.numbers), tuple(past.names)
     spoken = "\n".join(line.text for line in lines)
     stated, listed = set(cited_numbers(spoken)), {int(n) for n in _LITERAL.findall(text)}
@@ -518,7 +525,7 @@ MOST_RANGE = 100_000  # numbers
 
 
 def spelled_out(summary: str) -> str:
-    """One of our own summaries with its ranges as single numbers."""
+    """Return a summary of our own with its ranges as single numbers."""
 
     def spell_out(match: "re.Match[str]") -> str:
         first, last = int(match[1]), int(match[2])

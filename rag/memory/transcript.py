@@ -1,4 +1,4 @@
-"""What a trimmer knows of one transcript of plain message dicts, recognised by content."""
+"""The state that a trimmer keeps of one transcript of message dicts, recognised by content."""
 
 import json
 import re
@@ -37,7 +37,7 @@ _ANSWERING = _SILENT | {"assistant"}  # all others begin a turn
 
 @dataclass(slots=True)
 class Transcript(History):
-    """One conversation as far as it was seen, and the summary that is sent of it."""
+    """One conversation as far as it was read, and the summary that is sent for it."""
 
     lexicon: Lexicon = field(kw_only=True)
     embed: Embed | None = None
@@ -55,7 +55,7 @@ class Transcript(History):
     # ── Recognise ────────────────────────────────────────────────────────────────────────────
 
     def common(self, messages: list[MessageDict]) -> int:
-        """How many messages at the beginning are those that were seen, nothing changed in them."""
+        """Return how many messages at the beginning are the same as those read before."""
         end = min(len(messages), len(self.messages))
         if messages[:end] == self.messages[:end]:
             return end
@@ -63,7 +63,7 @@ class Transcript(History):
         return next((index for index, (one, other) in pairs if one != other), end)
 
     def go_back(self, common: int) -> None:
-        """Forget what comes behind the part in common: the transcript goes on differently."""
+        """Forget the messages from `common` on: the transcript continues differently."""
         self.keep(0, common)
         lines = (
             line for line in self.draft.lines if all(message < common for message in line.messages)
@@ -77,14 +77,14 @@ class Transcript(History):
         self.leading = min(self.leading, common)
 
     def sent(self, system: str) -> None:
-        """Remember what is sent of it, to know it again."""
+        """Remember a system message that is sent, so that it is recognised later."""
         self.outputs.pop(system, None)
         self.outputs[system] = self.covered
         for oldest in list(self.outputs)[:-OUTPUTS]:
             del self.outputs[oldest]
 
     def recognise_output(self, messages: Sequence[MessageDict]) -> list[MessageDict] | None:
-        """The whole transcript, where these messages begin with what was sent of it."""
+        """Return the whole transcript if the messages begin with earlier output, else None."""
         first = messages[0] if messages and isinstance(messages[0], Mapping) else {}
         end = self.outputs.get(text_of(first)) if role_of(first) == "system" else None
         if end is None:
@@ -94,7 +94,7 @@ class Transcript(History):
     # ── Read ─────────────────────────────────────────────────────────────────────────────────
 
     def extend(self, messages: list[MessageDict]) -> None:
-        """Read what is new, each message once."""
+        """Read the new messages, each once. Raises TypeError if a message is no dict."""
         for index, message in enumerate(messages[len(self.messages) :], len(self.messages)):
             if not isinstance(message, Mapping):
                 raise TypeError(_NO_MESSAGE.format(index, type(message).__name__))
@@ -114,7 +114,7 @@ class Transcript(History):
         self.read(role, "" if role in _SILENT else text, tokens, self.lexicon)
 
     def meanings(self, question: str) -> Meanings | None:
-        """How near paragraphs are to a question; nothing without an embedding model."""
+        """Return the similarities of paragraphs to a question; None if words alone decide."""
         if self.embed is None or (self.languages and self.phrases not in self.languages):
             return None  # words do better alone
         from rag.memory.embedding import embed_paragraphs, near, texts_of
@@ -126,7 +126,7 @@ class Transcript(History):
 
     @property
     def open_start(self) -> int:
-        """Where the part begins that can never be summarised: a question without its answer."""
+        """The start of the part that can never be summarised: a question without its answer."""
         if not self.turns:
             return len(self.messages)
         last = self.messages[-1]
@@ -138,12 +138,12 @@ class Transcript(History):
 
 
 def role_of(message: MessageDict) -> str:
-    """Who says a message; "" where it does not tell."""
+    """Return the role of a message; "" if it has none."""
     return str(message.get("role", ""))
 
 
 def text_of(message: MessageDict) -> str:
-    """The text of a message; parts that are no text are left out."""
+    """Return the text of a message, without parts that are no text."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -159,7 +159,7 @@ def _part_text(part: Any) -> str:
 
 
 def split_summary(role: str, text: str) -> tuple[str, str]:
-    """The rules of a system message, and the summary behind them if it is one of ours."""
+    """Return the rules of a system message, and our summary behind them or ""."""
     if role not in _SYSTEM_ROLES or SUMMARY_TITLE not in text:
         return text, ""
     rules, _, summary = text.partition(SUMMARY_TITLE)
@@ -184,10 +184,10 @@ _TITLES = {
 
 
 def unfold(messages: Sequence[MessageDict]) -> tuple[list[MessageDict], bool]:
-    """A history in which our own output stands as the turns that it tells of; whether any did.
+    """Return a history with our own output turned back into turns, and whether there was any.
 
-    The lines of a summary become turns again, each word for word, and so do the paragraphs that we
-    put before a question; the question is what it was.
+    The lines of a summary become turns again, each word for word, and so do the paragraphs that
+    were put before a question; the question becomes what it was.
     """
     opening = (message for message in messages[:OPENING] if isinstance(message, Mapping))
     if not any(split_summary(role_of(first), text_of(first))[1] for first in opening):
@@ -212,7 +212,7 @@ def unfold(messages: Sequence[MessageDict]) -> tuple[list[MessageDict], bool]:
 
 
 def _as_asked(message: MessageDict) -> MessageDict:
-    """A question without what we put before it; any other message as it is."""
+    """Return a question without the recalled text before it; any other message unchanged."""
     if role_of(message) != Role.USER or not _BACK.match(text_of(message)):
         return message
     content = message.get("content")
@@ -221,7 +221,9 @@ def _as_asked(message: MessageDict) -> MessageDict:
 
 
 def _turns_of(summary: str) -> Iterator[MessageDict]:
-    """Each line of a summary as what was said; its list of numbers as numbers that were given."""
+    """Yield the lines of a summary as messages; its list of numbers becomes an answer that cites
+    them.
+    """
     fenced = _SUMMARY.search(summary)
     section: SummarySection | None = None
     for line in (fenced[1] if fenced else summary).splitlines():
@@ -262,7 +264,7 @@ def _quoted_turns(block: str) -> list[MessageDict]:
 
 
 def message_tokens(message: MessageDict, text: str, count: TokenCounter) -> int:
-    """Tokens of a whole message: text, pictures, tool calls, name and what wraps it."""
+    """Return the tokens of a whole message: text, pictures, tool calls, name and frame."""
     extra = [value for key, value in message.items() if key not in {"role", "content"} and value]
     tokens = MESSAGE_TOKENS + count(text)
     tokens += sum(count(json.dumps(value, default=str)) for value in extra)
@@ -280,7 +282,7 @@ def _part_tokens(part: Any) -> int:
 
 
 def snapshot(message: MessageDict) -> dict[str, Any]:
-    """A copy that later changes do not reach, if it can be copied and compared."""
+    """Copy a message so that later changes do not reach the copy, if it can be copied."""
     try:
         copied = deepcopy(dict(message))
         return copied if copied == message else dict(message)

@@ -43,7 +43,7 @@ LEAST_SUMMARY = 60  # tokens
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """The messages to send, and how they came about; `report` is that of the summary in them."""
+    """The messages to send, whether they were trimmed, and the report of the summary in them."""
 
     messages: list[dict[str, Any]]
     was_trimmed: bool
@@ -129,7 +129,7 @@ class HistoryTrimmer:
         self._lock = threading.Lock()
 
     def trim(self, messages: Sequence[MessageDict]) -> Trimmed:
-        """The messages to send for this transcript.
+        """Return the messages to send for this transcript.
 
         Raises:
             TooLarge: the newest question and the system messages alone exceed `max_tokens`.
@@ -154,16 +154,19 @@ class HistoryTrimmer:
                 self._transcripts = [*self._transcripts, transcript][-TRANSCRIPTS:]
 
     def _unfolded(self, messages: list[MessageDict]) -> tuple[list[MessageDict], bool]:
-        """The transcript that a trimmed history stands for; whether only the history tells it."""
+        """Return the transcript that a trimmed history stands for.
+
+        Also return whether it had to be rebuilt from the history alone.
+        """
         with self._lock:
             outputs = [seen.recognise_output(messages) for seen in reversed(self._transcripts)]
         whole = next(filter(None, outputs), None)
         return unfold(messages) if whole is None else (whole, False)
 
     def _taken(self, messages: list[MessageDict]) -> Transcript:
-        """What we know of this transcript, taken out: whoever comes meanwhile reads it anew.
+        """Take out the state of this transcript; a concurrent call reads the transcript anew.
 
-        One that goes on differently is known up to there.
+        The state of a transcript that continues differently is kept up to the difference.
         """
         with self._lock:
             pairs = ((seen.common(messages), seen) for seen in reversed(self._transcripts))
@@ -184,10 +187,9 @@ class HistoryTrimmer:
     # ── Made small ───────────────────────────────────────────────────────────────────────────
 
     def _summarise_if_due(self, transcript: Transcript) -> None:
-        """Have a summary stand for as many of the oldest turns as it takes.
+        """Summarise as many of the oldest turns as needed.
 
-        Raises:
-            TooLarge: what can never be summarised does not fit.
+        Raises TooLarge if the part that can never be summarised does not fit.
         """
         if transcript.writing is not None and transcript.writing.draft is not None:  # it came late
             transcript.draft, transcript.writing = transcript.writing.draft, None
@@ -221,7 +223,7 @@ def _check_number(name: str, value: object, least: int) -> None:
 
 
 def _checked_names(products: object) -> tuple[str, ...]:
-    """Raises TypeError; a text alone would be taken for its letters."""
+    """Return the names; raises TypeError, also for a single string, which would become letters."""
     names = tuple(products) if isinstance(products, Iterable) else (products,)
     wrong = (
         products
@@ -240,7 +242,7 @@ def _languages_of(embed: Embed) -> "SupportedLanguages":
 
 
 class SummaryWriting:
-    """A model that writes a summary in a thread of its own; the lines of messages before `end`."""
+    """A thread in which a model writes summary lines for the messages before `end`."""
 
     def __init__(self, summariser: Summariser, seen: Transcript, end: int) -> None:
         evidence = seen.evidence(seen.leading, end)
@@ -257,7 +259,7 @@ class SummaryWriting:
         threading.Thread(target=write, name="summary", daemon=True).start()
 
     def waited(self, seconds: float) -> bool:
-        """Whether it has ended by then."""
+        """Whether the thread ends within this time."""
         return self._ended.wait(seconds)
 
 
@@ -267,7 +269,7 @@ def _bounded_summary(transcript: Transcript, end: int, room: Room) -> Summary:
 
 
 def _plan(transcript: Transcript, limits: _TrimLimits) -> tuple[int, Room] | None:
-    """Where the summary shall end, and what it may take; None where it stays as it is."""
+    """Return where the summary shall end and its room; None if it stays as it is."""
     fixed = REPLY_TOKENS + _system_tokens(transcript, limits)
     start = transcript.open_start
     needed = fixed + transcript.tokens(start)
@@ -304,7 +306,7 @@ def _plan(transcript: Transcript, limits: _TrimLimits) -> tuple[int, Room] | Non
 
 
 def _system_tokens(transcript: Transcript, limits: _TrimLimits) -> int:
-    """Of the rules, and at most of the system messages that come later."""
+    """Return the tokens of the leading system messages and, up to a share, of later ones."""
     later = sum(transcript.tokens(index, index + 1) for index in transcript.systems)
     return transcript.tokens(0, transcript.leading) + min(
         later, int(SYSTEM_SHARE * limits.max_tokens)
@@ -317,9 +319,9 @@ def _system_tokens(transcript: Transcript, limits: _TrimLimits) -> int:
 def _messages_to_send(
     transcript: Transcript, messages: list[MessageDict], limits: _TrimLimits
 ) -> list[dict[str, Any]]:
-    """One system message with the summary, then the newest turns, user and assistant in turn.
+    """Return a system message with the summary, then the newest turns in alternation.
 
-    What was said earlier and bears on the newest question stands in the last one.
+    Earlier paragraphs that bear on the newest question are put before it in the last message.
     """
     assert transcript.summary is not None, "only called after summarising"
     systems = _system_messages(transcript, limits)
@@ -347,7 +349,7 @@ def _messages_to_send(
 
 
 def _system_messages(transcript: Transcript, limits: _TrimLimits) -> list[int]:
-    """Those at the beginning, and of those before the first turn the newest that fit."""
+    """Return the leading, the newest fitting summarised and all later system messages' indices."""
     fitting: list[int] = []
     left = int(limits.max_tokens * SYSTEM_SHARE)
     for index in reversed([index for index in transcript.systems if index < transcript.covered]):
@@ -360,7 +362,7 @@ def _system_messages(transcript: Transcript, limits: _TrimLimits) -> list[int]:
 
 
 def _join_neighbours(messages: list[MessageDict]) -> list[dict[str, Any]]:
-    """The messages, those of one side that follow each other joined into one."""
+    """Return the messages with consecutive plain ones of the same role joined."""
     joined: list[dict[str, Any]] = []
     for message in messages:
         last = joined[-1] if joined else {}

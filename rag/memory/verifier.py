@@ -1,4 +1,4 @@
-"""Whether one sentence of the turns carries a clause of a summary: code alone, word by word.
+"""Decide whether one sentence of the turns supports a clause of a summary, by code alone.
 
 Content words may not be added, lost or moved; what is typed (figures with unit, sign, comparison
 and range, dates, codes, single letters, negations, limits, may and must) is the same both ways.
@@ -46,7 +46,7 @@ MOST_SENTENCES = 200  # of one message
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What some numbers stand for in a sentence; no numbers: all of a sentence that cites none."""
+    """The text that some numbers support in a sentence; without numbers, a whole sentence."""
 
     text: str
     numbers: tuple[int, ...] = ()
@@ -54,7 +54,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class SpokenSentence:
-    """A sentence, entry or row of a message, and what limits it or leads it in."""
+    """A sentence, entry or row of a message, with the text that limits it or leads it in."""
 
     text: str
     setting: str = ""  # headings, the lead-in, the sentence that it leans on
@@ -65,7 +65,7 @@ class SpokenSentence:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Those that stand in it."""
+        """The numbers in the sentence, each once."""
         return tuple(dict.fromkeys(n for claim in self.claims for n in claim.numbers))
 
     @property
@@ -76,13 +76,13 @@ class SpokenSentence:
 
     @property
     def quotation(self) -> str:
-        """On one line, whole, with its setting."""
+        """The sentence on one line, whole, with its setting."""
         return f"{self.setting} {self.text}".strip()
 
 
 @lru_cache(maxsize=4096)
 def read_evidence(text: str) -> tuple[SpokenSentence, ...]:
-    """The sentences of a message in canonical spelling that say something."""
+    """Return the sentences, entries and rows of a message in canonical spelling."""
     results: list[SpokenSentence] = []
     headings: list[tuple[int, str]] = []  # the level of each, and what it says
     statements = read_statements(text)[:MOST_SENTENCES]
@@ -105,7 +105,7 @@ def read_evidence(text: str) -> tuple[SpokenSentence, ...]:
 
 
 def _heading_level(text: str, statement: Statement, behind: Statement | None) -> int:
-    """Of a heading, also of one that is underlined; 0: it is none."""
+    """Return the level of a heading, also of an underlined one; 0 if it is none."""
     line = text[statement.start : statement.end].lstrip(" \t>")
     if statement.kind == "heading":
         return len(line) - len(line.lstrip("#")) or _BOLD_LEVEL
@@ -129,7 +129,7 @@ def _lead(text: str, before: Statement | None, statement: Statement) -> str:
 
 
 def _stands_over_quotation(text: str, statement: Statement) -> bool:
-    """Whether a line says where the quotation below it stands, as those of our own answers do."""
+    """Whether a line names the place of the quotation below it, as in our own answers."""
     is_quoted = text[statement.start : statement.end].lstrip().startswith(">")
     return not is_quoted and bool(_QUOTATION.match(text, statement.end))
 
@@ -155,20 +155,20 @@ def _sentence(
 
 
 def _paragraph(text: str, statement: Statement) -> str:
-    """What a sentence and those beside it say, from it on, if that is short."""
+    """Return the paragraph from a sentence on, if that is short, else ""."""
     end = _PARAGRAPH_END.search(text, statement.end)
     whole = flat(text[statement.start : end.start() if end else len(text)])
     return whole if size(whole) <= WHOLE else ""
 
 
 def flat(text: str) -> str:
-    """On one line, without the signs of a quotation."""
+    """Return the text on one line, without quotation signs."""
     return " ".join(_QUOTE_SIGNS.sub("", text).split())
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenMessage:
-    """A message as evidence."""
+    """A message of the conversation as evidence."""
 
     role: str
     text: str  # in canonical spelling
@@ -177,9 +177,9 @@ class SpokenMessage:
 
 @dataclass(frozen=True, slots=True)
 class TurnEvidence:
-    """The messages of a conversation as they were at one moment, for whoever holds no lock.
+    """A snapshot of a conversation's messages, for callers that hold no lock.
 
-    `[start, end)` is what is summarised; what comes later may replace a value.
+    The messages `[start, end)` are summarised; later ones may replace a value.
     """
 
     messages: Sequence[SpokenMessage]
@@ -189,18 +189,18 @@ class TurnEvidence:
     older: Callable[[int], Sequence[int]] = lambda number: ()  # those before it that give a number
 
     def sentences(self, message: int) -> tuple[SpokenSentence, ...]:
-        """Those of one message."""
+        """Return the sentences of one message."""
         return read_evidence(self.messages[message].text)
 
     def question(self, message: int) -> str:
-        """What was asked for an answer; "" where nobody asked."""
+        """Return the question before an answer; "" if no question stands there."""
         if message < 1 or self.messages[message].role == Role.USER:
             return ""
         before = self.messages[message - 1]
         return flat(before.text) if before.role == Role.USER else ""
 
     def giving(self, number: int) -> list[int]:
-        """The messages before the end that hold a number, oldest first."""
+        """Return the messages before `end` that hold a number, oldest first."""
         newest = range(self.base, self.end)
         return [
             *self.older(number),
@@ -208,7 +208,7 @@ class TurnEvidence:
         ]
 
     def quotation(self, message: int, sentence: SpokenSentence) -> str:
-        """A sentence word for word with what limits it; short messages stand whole."""
+        """Return a sentence word for word with what limits it; short answers are quoted whole."""
         text = self.messages[message].text
         is_answer = self.messages[message].role != Role.USER
         question, needs_question = self.question(message), sentence.leans
@@ -228,12 +228,12 @@ class TurnEvidence:
 
 
 def _has_sentences_only(text: str) -> bool:
-    """No code: on one line its numbers would count."""
+    """Whether a text has only sentences: numbers in code would count on one line."""
     return all(statement.kind == "sentence" for statement in read_statements(text))
 
 
 def numbers_in(text: str) -> tuple[int, ...]:
-    """Those that a line cites, in order."""
+    """Return the numbers that a line cites, in order."""
     return tuple(dict.fromkeys(cited_numbers(text)))
 
 
@@ -247,7 +247,7 @@ _LISTS = read_lists("framing")
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What a clause says, taken apart."""
+    """The parts of a clause that are compared."""
 
     stems: tuple[str, ...]  # in order
     figures: tuple[tuple[object, ...], ...]
@@ -260,13 +260,13 @@ class Wording:
 
     @property
     def is_typed(self) -> bool:
-        """Whether it holds a figure or a code, so that half of it may not be wrong."""
+        """Whether it holds a figure or a code: then half of it must not be wrong."""
         return bool(self.figures or self.codes)
 
 
 @lru_cache(maxsize=8192)
 def read_wording(text: str, language: Language) -> Wording:
-    """The words of a clause; its markers are none."""
+    """Read the wording of a clause, without its citation markers."""
     plain = without_markers(text)
     figures = [
         figure for figure in read_figures(plain, language) if not _is_in_a_name(plain, figure)
@@ -297,14 +297,14 @@ _WORD_BEFORE = re.compile(r"[^\W\d_][\w-]*[ \u00a0]$")
 
 
 def _is_in_a_name(text: str, figure: Figure) -> bool:
-    """`Vega 7`, `Room 12`: a plain number behind a word that is written large."""
+    """Whether a figure is a plain number behind a capitalised word: `Vega 7`, `Room 12`."""
     before = _WORD_BEFORE.search(text[max(0, figure.start - 40) : figure.start])
     is_plain = figure.kind == "amount" and not figure.unit and figure.upper is None
     return is_plain and before is not None and before[0][0].isupper()
 
 
 def _kinds(text: str, lowered: str, place: int, language: Language) -> Iterator[tuple[str, str]]:
-    """A token as a code, a qualifier or stems; nothing for what says nothing."""
+    """Yield a token as code, qualifiers or stems; nothing for function and framing words."""
     if any(map(str.isdigit, lowered)):
         yield "code", lowered
     elif len(text) == 1 and text.isupper() and text.isascii() and (place or text not in "AI"):
@@ -336,7 +336,7 @@ def _qualifying(code: str) -> frozenset[str]:
 
 
 def _qualifiers(lowered: str, language: Language) -> tuple[str, ...]:
-    """`can't` as `can` and `not`; German and French ones by their stems."""
+    """Return the qualifiers in a word: `can't` is `can` and `not`; German, French ones by stem."""
     if lowered in ("cannot", "can't", "cant"):
         return ("can", "not")
     if lowered.endswith("n't"):
@@ -358,7 +358,7 @@ def _key(figure: Figure) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A sentence of a message that a clause may rest on."""
+    """A sentence of a message that may support a clause."""
 
     message: int
     sentence: SpokenSentence
@@ -367,14 +367,16 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """Holds clauses against the turns as they were at one moment."""
+    """Compares clauses with a snapshot of the turns."""
 
     evidence: TurnEvidence
 
     # ── With a number ────────────────────────────────────────────────────────────────────────
 
     def witnesses(self, number: int, pointed: Sequence[int] = ()) -> list[Witness]:
-        """The sentences that give a number: of the turns that a line points to, then the newest."""
+        """Return the sentences that give a number: first of the `pointed` messages, then the
+        newest.
+        """
         giving = self.evidence.giving(number)
         order = sorted(giving, key=lambda index: (index not in pointed, -index))
         return [
@@ -386,14 +388,14 @@ class Verifier:
         ]
 
     def carrying(self, clause: str, number: int, pointed: Sequence[int] = ()) -> Witness | None:
-        """The sentence that carries a clause beside this number, of a value that still holds."""
+        """Return a sentence that supports a clause with this number and still holds, or None."""
         for witness in self.witnesses(number, pointed):
             if self._carries(clause, witness) and self.replacement(clause, witness) is None:
                 return witness
         return None
 
     def nearest(self, clause: str, number: int, pointed: Sequence[int] = ()) -> Witness | None:
-        """The sentence of a number that shares most with a clause, or what replaced its value."""
+        """Return the sentence with a number that shares most with a clause, or its replacement."""
         witnesses = self.witnesses(number, pointed)
         if not witnesses:
             return None
@@ -410,7 +412,7 @@ class Verifier:
         )
 
     def replacement(self, clause: str, witness: Witness) -> Witness | None:
-        """A later sentence with another value of just this."""
+        """Return a later sentence that gives another value for the same, or None."""
         language = language_of(clause)
         ours = read_wording(clause, language)
         if not ours.figures or not ours.stems:
@@ -426,9 +428,10 @@ class Verifier:
     # ── Without one ──────────────────────────────────────────────────────────────────────────
 
     def spoken_of(self, clause: str, pointed: Sequence[int] = ()) -> tuple[int | None, bool]:
-        """The message that a clause without a number speaks of, and whether a sentence carries it.
+        """Return the message that an unnumbered clause is about, and whether a sentence supports
+        it.
 
-        None where it speaks of nothing, or where what is typed in it stands nowhere so.
+        The message is None if no message shares half of the clause, or if its typed values differ.
         """
         best, most = None, 0.0
         for index in self._by_pointing(pointed):
@@ -453,7 +456,10 @@ class Verifier:
         ]
 
     def nearest_message(self, clause: str, pointed: Sequence[int] = ()) -> int | None:
-        """The message that shares most with a clause, at least half, whatever is typed in it."""
+        """Return the message that shares at least half of a clause and most of it, or None.
+
+        Typed values may differ.
+        """
         shares = (
             (shared(clause, self.evidence.messages[message].text), message)
             for message in self._by_pointing(pointed)
@@ -462,13 +468,13 @@ class Verifier:
         return best if most >= LEAST_SHARED else None
 
     def newer_value(self, line: SummaryLine, since: int) -> Witness | None:
-        """A sentence of the messages since then that has another value of what a line says."""
+        """Return a sentence from message `since` on with another value for a line, or None."""
         position = max(since - 1, *line.messages, -1)
         nothing = SpokenSentence(line.text)
         return self.replacement(line.text, Witness(position, nothing, Claim(line.text)))
 
     def sentences_behind(self, clause: str, message: int) -> list[SpokenSentence]:
-        """Of a message that which shares most with a clause, then those that share what is left."""
+        """Return up to `MOST_BEHIND` sentences of a message that cover most of a clause."""
         left = list(self.evidence.sentences(message))
         missing = _things(read_wording(clause, language_of(clause)))
         chosen: list[SpokenSentence] = []
@@ -495,9 +501,9 @@ def carries(
     *,
     is_whole: bool = True,
 ) -> bool:
-    """Whether a sentence says what a clause says, and the clause all that the sentence does.
+    """Whether a sentence says what a clause says, and the clause all that the sentence says.
 
-    Without `is_whole` the clause may leave content words out, but nothing that is typed.
+    Without `is_whole` the clause may omit content words, but no typed value.
     """
     around = read_wording(setting, language) if setting else _NOTHING
     names = (
@@ -534,7 +540,7 @@ def _same_typed(clause: Wording, sentence: Wording, around: Wording, names: froz
 
 
 def _names_of(question: str, language: Language) -> frozenset[str]:
-    """The words of the names in a question, as stems and codes."""
+    """Return the words of the names in a question, as stems and codes."""
     words = (token for name in find_names(question) for token in tokens(name.text))
     keys: set[str] = set()
     for token in words:
@@ -543,7 +549,7 @@ def _names_of(question: str, language: Language) -> frozenset[str]:
 
 
 def _order(ours: Sequence[str], theirs: Sequence[str]) -> float:
-    """The share of the stems in common that stand in the same order."""
+    """Return the share of the common stems that stand in the same order."""
     common = set(ours) & set(theirs)
     one = [our for our in ours if our in common]
     other = [their for their in theirs if their in common]
@@ -562,7 +568,7 @@ def _longest_common(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def _replaces(ours: Wording, theirs: Wording) -> bool:
-    """Whether the same is said there with other figures of the same kinds."""
+    """Whether the other wording says the same with one other figure of the same kind."""
     if len(theirs.figures) < len(ours.figures) or ours.codes != theirs.codes:
         return False
     pairs = list(zip(ours.figures, theirs.figures, strict=False))
@@ -572,18 +578,18 @@ def _replaces(ours: Wording, theirs: Wording) -> bool:
 
 
 def is_typed(text: str) -> bool:
-    """Whether a clause holds a figure or a code: then it is no matter of style."""
+    """Whether a clause holds a figure or a code, so that a difference is no matter of style."""
     return read_wording(text, language_of(text)).is_typed
 
 
 def is_excusable(clause: str, quoted: str) -> bool:
-    """Whether only content words differ: what is typed is the same both ways."""
+    """Whether only content words differ, while the typed values are the same."""
     language = language_of(quoted)
     return read_wording(clause, language).typed == read_wording(quoted, language).typed
 
 
 def shared(clause: str, text: str) -> float:
-    """The share of a clause's stems, figures and codes that a text holds."""
+    """Return the share of a clause's stems, figures and codes that a text holds."""
     language = language_of(text)
     one = _things(read_wording(clause, language))
     return len(one & _things(read_wording(text, language))) / max(1, len(one))
@@ -594,7 +600,7 @@ def _things(wording: Wording) -> set[object]:
 
 
 def _spoken_share(clause: str, text: str) -> float:
-    """The share of a clause's stems that a message holds; 0 where what is typed differs."""
+    """Return the share of a clause's stems that a message holds; 0 if typed values differ."""
     language = language_of(text[:4000])
     ours = read_wording(clause, language)
     if not ours.stems:
@@ -612,7 +618,7 @@ def _spoken_share(clause: str, text: str) -> float:
 
 
 def is_taken_out(text: str, edits: Sequence[LineEdit]) -> bool:
-    """Whether a person corrected or took out what this says."""
+    """Whether a person corrected or deleted a line that says the same."""
     return any(
         shared(text, edit.original) >= SAME_LINE and shared(edit.original, text) >= SAME_LINE
         for edit in edits
