@@ -1,4 +1,4 @@
-"""The one front door for citations: every spelling in, `[n]` out, for streams and whole texts."""
+"""The one gate for citations: any spelling in, `[n]` out, for streams and for whole texts."""
 
 import json
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -14,7 +14,7 @@ from rag.records import ToolCall
 
 
 def in_words(text: str) -> str:
-    """A JSON object as a list of its entries; any other text as it is."""
+    """Return a JSON object as a list of its entries; any other text unchanged."""
     if not text.lstrip().startswith("{"):
         return text
     with suppress(ValueError, RecursionError):
@@ -25,9 +25,10 @@ def in_words(text: str) -> str:
 
 
 def data_as_code(text: str) -> str:
-    """Data in JSON as code if an array in it would be read as citations, and no text in it cites.
+    """Return JSON as a code block if one of its arrays would be read as citations, and no text in
+    it cites.
 
-    A list alone, `[1, 2]` or `[[1]]`, is how models cite, and no data.
+    A list alone, such as `[1, 2]` or `[[1]]`, is how models cite, and stays.
     """
     if text.lstrip()[:1] not in ("{", "[") or '"' not in text:
         return text
@@ -41,7 +42,7 @@ def data_as_code(text: str) -> str:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """All texts of some data, in any depth that was read."""
+    """Yield all texts in some data, at any depth that is read."""
     waiting = [value]
     while waiting:
         part = waiting.pop()
@@ -52,19 +53,21 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def json_in_words(text: str) -> str:
-    """As `in_words`; JSON that broke off as code, where nothing is a citation."""
+    """Return JSON in words, as `in_words` does; unfinished JSON as code, where nothing is a
+    citation.
+    """
     words = in_words(text)
     return words if words != text else _as_code(text)
 
 
 def calls_in_words(text: str, calls: Iterable[ToolCall]) -> str:
-    """What was said before calls, and the calls."""
+    """Return the text before tool calls, and the calls in words."""
     spoken = [f"`{call.name}` is called:\n\n{json_in_words(call.arguments)}" for call in calls]
     return "\n\n".join([text, *spoken] if text.strip() else spoken)
 
 
 def harmless(text: str) -> str:
-    """A result of a program's tool, in which no number is a citation; JSON stays JSON."""
+    """Return a tool's result without citations in it; JSON stays JSON."""
     with suppress(ValueError, RecursionError):
         value = json.loads(text)
         if isinstance(value, dict | list):
@@ -81,7 +84,7 @@ def _neutral(value: Any) -> Any:
 
 
 def _lines(value: Any, depth: int = 0) -> Iterator[str]:
-    """An entry for each name or place; what is more than a word stands below its name."""
+    """Yield a line for each name or place; longer values stand below their names."""
     entries = value.items() if isinstance(value, dict) else ((None, entry) for entry in value)
     for name, entry in entries:
         label = "" if name is None else f"{' '.join(neutralise(name).split())}: "
@@ -139,7 +142,7 @@ _FENCE = regex.compile(r"\s*+(?:>\s*+)?(?:```|~~~)")
 
 
 class MarkerGate:
-    """Lets the citations of a stream through as `[n]` if their numbers are allowed.
+    """Passes the citations of a stream as `[n]` if their numbers are allowed.
 
     Joined, the outputs are the same for every split of the text. Held back is only what cannot be
     decided yet: the beginning of a citation, of code or mathematics, a comma or blank, and what may
@@ -152,30 +155,30 @@ class MarkerGate:
         self._rewriter = Rewriter(allowed)
 
     def feed(self, delta: str) -> str:
-        """The next text to show; often shorter or longer than the delta."""
+        """Return the next text to show, often shorter or longer than the delta."""
         return self._rewriter.feed(self._ending.feed(self._foreign.spell(delta)))
 
     def finish(self) -> str:
-        """What was held back, when the stream has ended."""
+        """Return the text that was held back, at the end of the stream."""
         rest = self._ending.feed(self._foreign.spell("", is_end=True)) + self._ending.finish()
         return self._rewriter.feed(rest) + self._rewriter.finish()
 
     @property
     def cited(self) -> tuple[int, ...]:
-        """Allowed numbers given out so far, in the order of their first citation."""
+        """The allowed numbers so far, in the order of their first citation."""
         return tuple(self._rewriter.cited)
 
     @property
     def removed(self) -> tuple[int, ...]:
-        """Numbers taken out so far, in the order in which they first appeared."""
+        """The numbers removed so far, in the order of their first appearance."""
         return tuple(self._rewriter.removed)
 
 
 def canonical(text: str, numbers: Container[int] | None = None) -> str:
-    """An answer with every citation spelled `[n]` and without a list of sources at its end.
+    """Return an answer with every citation spelled `[n]` and without a final list of sources.
 
-    Others than `numbers` are taken out; where nobody can say, all are known. An answer that is data
-    in JSON becomes a block of code, where an array cites nothing.
+    Numbers outside `numbers` are removed; None allows all. A JSON answer becomes a code block, in
+    which no array cites.
     """
     text = data_as_code(text)
     return _with_all_markers(text) if numbers is None else gate_text(text, numbers.__contains__)
@@ -187,9 +190,9 @@ def _with_all_markers(text: str) -> str:
 
 
 def gate_text(text: str, allowed: Callable[[int], bool]) -> str:
-    """A whole text through the gate, and again until no number is taken out any more.
+    """Pass a whole text through the gate, again and again until no number is removed.
 
-    What stood apart may be a citation once a number between is gone: `see [47]Source 47`.
+    Parts may form a citation once a number between them is removed: `see [47]Source 47`.
     """
     gate: MarkerGate | Rewriter = MarkerGate(allowed)
     while True:
@@ -201,7 +204,7 @@ def gate_text(text: str, allowed: Callable[[int], bool]) -> str:
 
 
 class _Foreign:
-    """Spells the markers of ChatGPT as all others; the beginning of one is held back."""
+    """Replaces ChatGPT's markers by ordinary ones; holds back what may begin one."""
 
     def __init__(self) -> None:
         self._rest = ""
@@ -223,7 +226,7 @@ class _Foreign:
 
 
 class _Ending:
-    """Holds back what may be the list of sources at the end of an answer, line by line."""
+    """Holds back lines that may be the list of sources at the end of an answer."""
 
     def __init__(self) -> None:
         self._passed: list[str] = []  # let through, to know what it cites
@@ -245,7 +248,7 @@ class _Ending:
         return rest if is_left_out else rest + "".join(self._lines)
 
     def _take(self, piece: str) -> str:
-        """A line break with what follows it, or more of the same line."""
+        """Take a line break with the text behind it, or more of the same line."""
         before = self._complete() if piece.startswith("\n") else ""
         self._line += piece
         if self._passes:
@@ -257,7 +260,7 @@ class _Ending:
         return before if may_belong else before + self._release()
 
     def _complete(self) -> str:
-        """The line has ended: keep it back, or let it through with all that was held."""
+        """End the line: hold it back, or release it with all held lines."""
         released = ""
         if not self._passes and self._line:
             kind = self._kind_with(self._line)
@@ -274,14 +277,14 @@ class _Ending:
         return released
 
     def _kind_with(self, line: str) -> str | None:
-        """What the lines held back are together with this one; None if they are no list."""
+        """Return which kind of list the held lines and this one form; None if they form none."""
         if not line.strip():
             return self._kind
         readings = ((pattern.match(line), kind) for pattern, kind in self._readings())
         return next((kind for match, kind in readings if match and self._fits(match)), None)
 
     def _readings(self) -> list[tuple["regex.Pattern[str]", str]]:
-        """What the next line may be, with what the lines held back are then."""
+        """Return the patterns of the next line, each with the kind that the lines then have."""
         if self._in_fence:
             return []
         is_begun, after_rule = self._is_begun, self._after_rule
@@ -298,7 +301,7 @@ class _Ending:
         return [(pattern, kind) for pattern, kind, is_possible in readings if is_possible]
 
     def _fits(self, match: "regex.Match[str]") -> bool:
-        """Of an entry, whether the answer has cited its number before, and it states nothing."""
+        """Whether an entry's number was cited before, and the entry states nothing."""
         if "number" not in match.re.groupindex:
             return True
         passed = "".join(self._passed)
@@ -331,10 +334,10 @@ _SIGN = regex.compile(rf"{_PAIR}|\\u[0-9a-fA-F]{{4}}|\\.|.", regex.DOTALL)
 
 
 class JsonGate:
-    """Like `MarkerGate`, for one JSON object; what does not begin as one passes as a text.
+    """Like `MarkerGate`, for one JSON object; anything else passes as a text.
 
-    A text in it is given once it is whole, a name as it is. Behind its end nothing follows.
-    With `only_unknown` a text whose numbers are all known stays to the letter.
+    Texts in it are released when they are complete, names as they are. Nothing follows its end.
+    With `only_unknown` a text whose numbers are all known is not changed.
     """
 
     def __init__(self, allowed: Callable[[int], bool], *, only_unknown: bool = False) -> None:
@@ -347,7 +350,7 @@ class JsonGate:
         self._cited: list[int] = []
 
     def feed(self, delta: str) -> str:
-        """The next of it. Raises UnreadableReply where it is no JSON any more."""
+        """Return the next part. Raises UnreadableReply if it is not JSON any more."""
         if self._plain is not None:
             return self._plain.feed(delta)
         self._buffer += delta
@@ -362,14 +365,14 @@ class JsonGate:
         return "".join(self._read())
 
     def finish(self) -> str:
-        """What was held back, when the stream has ended: an unfinished text is not told."""
+        """Return what was held back, at the end of the stream; an unfinished text is dropped."""
         if self._plain is not None:
             return self._plain.finish()
         return ""
 
     @property
     def cited(self) -> tuple[int, ...]:
-        """Allowed numbers given out so far."""
+        """The allowed numbers so far."""
         return tuple(self._cited) if self._plain is None else self._plain.cited
 
     def _read(self) -> Iterator[str]:
@@ -419,7 +422,7 @@ class JsonGate:
 
 
 def markers_in_json(text: str) -> list[tuple[int, int, int]]:
-    """Number, start and end of each marker in the texts of JSON, in order."""
+    """Return number, start and end of each marker in the texts of JSON, in order."""
     markers = []
     for quoted in _NAME_OR_TEXT.finditer(text):
         if quoted["colon"] is None:
@@ -431,6 +434,6 @@ def markers_in_json(text: str) -> list[tuple[int, int, int]]:
 
 
 def _places(quoted: str, position: int) -> list[int]:
-    """Where each character of a text in JSON stands, and its end."""
+    """Return where each character of a JSON text stands, and where the text ends."""
     signs = _SIGN.finditer(quoted, 1, len(quoted) - 1)
     return [*(position + sign.start() for sign in signs), position + len(quoted) - 1]

@@ -57,7 +57,7 @@ _MONTH = f"(?:{_WORDINGS['months']})"
 
 
 def _item(rest: str) -> str:
-    """A number or range, with what names it before and what tells of it behind."""
+    """Return the pattern of a number or range, with the words that belong to it."""
     # To the end, or to another citation: `7, p. 3; 9, p. 4`.
     text = rf"(?:(?:(?!;){rest}){{0,120}}+(?=;{_B}{_NUMBER}{_B}[,:])|{rest}{{0,120}}+)"
     tail = (
@@ -138,7 +138,7 @@ def _compiled(pattern: str) -> "regex.Pattern[str]":
 
 
 def _compile_ending(pattern: str, flags: int = 0) -> "regex.Pattern[str]":
-    """What a text ends with: to be matched with all of the text, from its end."""
+    """Compile a pattern of a text's end, which is matched with the whole text."""
     return regex.compile(pattern, flags | regex.REVERSE)
 
 
@@ -183,7 +183,7 @@ _COMPILED = {char: _compiled(pattern) for char, pattern in _AROUND.items()}
 
 
 def around(char: str) -> "regex.Pattern[str] | None":
-    """A citation that begins with a character, with what stands around it."""
+    """Return the pattern of citations that begin with a character, with what surrounds them."""
     return _COMPILED.get(char)
 
 
@@ -264,7 +264,7 @@ MEMBER = regex.compile(r"\[\d+\]\.[a-z_]")  # what follows: `args[7].name`
 
 
 def is_index(before: str) -> bool:
-    """Whether a bracket directly after this text is an index, or part of an address."""
+    """Whether a bracket directly behind this text is an index or a part of an address."""
     last = before[-1:]
     near = before[-_LOOK_BACK:]
     if last and last in " :=∈" and _LIST.match(near):
@@ -312,7 +312,7 @@ _NOT_ESCAPED = "\n\\" + OPENING
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A marker in a text: its distinct numbers in order, and where it stands."""
+    """A marker in a text: its distinct numbers in order, and its place."""
 
     numbers: tuple[int, ...]
     start: int
@@ -321,7 +321,7 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class MarkerGroup:
-    """Markers side by side, each with the text between it and the one before."""
+    """Markers side by side, each with the text that parts it from the one before."""
 
     markers: tuple[Marker, ...]
     between: tuple[str, ...]
@@ -331,11 +331,11 @@ class MarkerGroup:
 
 
 class _MoreNeeded(Exception):
-    """What follows decides, and is not here yet."""
+    """Raised if the text that follows decides, and has not come yet."""
 
 
 class Scanner:
-    """Told a text piece by piece; the tokens joined are the text."""
+    """Reads a text piece by piece; the tokens joined are the text."""
 
     def __init__(self) -> None:
         self._text = ""  # of the line so far, and what is not decided yet
@@ -447,7 +447,7 @@ class Scanner:
         return self._together(first) if first else None
 
     def _unit(self, position: int, *, is_next: bool) -> MarkerGroup | None:
-        """A bracket, or what stands around one: `([7])`, `**[7]**`, `<sup>7</sup>`."""
+        """Return a bracket, or one with its surroundings: `([7])`, `**[7]**`, `<sup>7</sup>`."""
         char = self._text[position]
         if char in "[\\(" and not is_next and self._is_index(position):
             return None
@@ -478,7 +478,7 @@ class Scanner:
         return self._cited(numbers, position, end, is_unsure=is_unsure)
 
     def _is_far_from_figures(self, position: int) -> bool:
-        """Whether no citation can begin here; the text is looked through once."""
+        """Whether no citation can begin here; the text is searched only once."""
         most = position + MOST
         if most > len(self._text) and not self._final:
             return False
@@ -488,7 +488,7 @@ class Scanner:
         return self._figure - self._offset >= min(most, len(self._text))
 
     def _is_index(self, position: int) -> bool:
-        """Whichever way it is read: behind a citation, a blank or nothing may come to stand."""
+        """Whether a bracket is an index both behind a citation and behind nothing."""
         before = self._before(position)
         if ROW.match(before) and self._match(COLUMN, position):
             return True
@@ -504,7 +504,7 @@ class Scanner:
         return MarkerGroup((marker,), ("",), self._text[position:end], is_unsure)
 
     def _fits(self, char: str, match: "regex.Match[str]") -> bool:
-        """Whether emphasis opens here, a raised figure is no exponent, and no name goes on."""
+        """Whether emphasis opens here, a raised figure is no exponent, and no name continues."""
         before = self._before(match.start())
         if char == "{":
             return not before or before[-1].isspace()
@@ -517,7 +517,7 @@ class Scanner:
         return not (is_open or before.endswith(char) or (char == "_" and before[-1:].isalnum()))
 
     def _together(self, first: MarkerGroup) -> MarkerGroup:
-        """With the markers that stand beside it, so that what is between them can go with them."""
+        """Return a group with all markers beside it, so that the text between can go with them."""
         group, position = first, self._position + len(first.text)
         while not first.is_unsure and len(group.markers) < _MAX_TOGETHER:
             span = separator = None
@@ -541,7 +541,7 @@ class Scanner:
         return group
 
     def _spoken(self) -> MarkerGroup | None:
-        """ "According to source 7, …" and "Source 7 says …"."""
+        """Match "According to source 7, …" and "Source 7 says …"."""
         before, match = self._before(self._position), None
         cited_to = self._cited_to - self._offset
         between = self._text[max(0, cited_to) : self._position]
@@ -557,14 +557,14 @@ class Scanner:
 
 
 def _with_all_between(first: MarkerGroup, last: MarkerGroup) -> MarkerGroup:
-    """`[7]–[9]`: the second marker with the numbers that are between the two."""
+    """Return `[7]–[9]` as two markers, the second with the numbers between."""
     marker = last.markers[0]
     between = _numbers([f"{first.markers[-1].numbers[-1]}-{marker.numbers[0]}"])[1:-1]
     return replace(last, markers=(replace(marker, numbers=between + marker.numbers),))
 
 
 def _numbers(ranges: Sequence[str]) -> tuple[int, ...]:
-    """The distinct numbers in order; none if one of the ranges is none."""
+    """Return the distinct numbers in order; none if one of the ranges is invalid."""
     numbers: dict[int, None] = {}
     for range_ in ranges:
         ends = [int(end) for end in re.findall(r"\d+", _INVISIBLE.sub("", range_))]
@@ -575,7 +575,7 @@ def _numbers(ranges: Sequence[str]) -> tuple[int, ...]:
 
 
 def _ranges(match: "regex.Match[str]") -> list[str]:
-    """Of `⁷` or `⁷˒⁸` none where one begins with a zero."""
+    """Return the ranges of a match; none if one in `⁷˒⁸` begins with a zero."""
     raised = match.capturesdict().get("raised")
     if not raised:
         return match.captures("range")

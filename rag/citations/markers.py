@@ -1,4 +1,4 @@
-"""Find, check and rewrite citations in text; how they are spelled is in rag.citations.grammar."""
+"""Find, check and rewrite citations in text; `rag.citations.grammar` has their spellings."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FilteredText:
-    """A text with the allowed markers only, and the numbers that were taken out of it."""
+    """A text with allowed markers only, and the numbers that were removed."""
 
     text: str
     removed: tuple[int, ...]
@@ -27,7 +27,7 @@ _FIGURE = re.compile(rf"[\d{grammar.SUPERSCRIPT}]")  # no citation is without on
 
 
 def find_markers(text: str) -> list[Marker]:
-    """All markers of a text, in order; adjacent ones such as `[1][2]` are two."""
+    """Return all markers of a text, in order; `[1][2]` are two."""
     return list(_markers(text))
 
 
@@ -41,14 +41,14 @@ def _markers(text: str) -> tuple[Marker, ...]:
 
 
 def cited_numbers(text: str) -> list[int]:
-    """The distinct numbers of a text's markers, in the order in which they first appear."""
+    """Return the distinct numbers of a text's markers, by their first appearance."""
     return list(dict.fromkeys(n for marker in find_markers(text) for n in marker.numbers))
 
 
 def keep_markers(text: str, allowed: Callable[[int], bool]) -> FilteredText:
-    """Rewrite every citation to `[n]` if its number is allowed, and take it out if not.
+    """Rewrite every citation to `[n]` if its number is allowed, else remove it.
 
-    The blank, the comma or the brackets that it would leave behind go with it.
+    A blank, a comma or brackets that would be left over are removed, too.
     """
     if not FIGURE.search(text):
         return FilteredText(text, ())
@@ -58,17 +58,17 @@ def keep_markers(text: str, allowed: Callable[[int], bool]) -> FilteredText:
 
 
 def without_markers(text: str) -> str:
-    """A text without any citation."""
+    """Return a text without its citations."""
     return keep_markers(text, lambda _: False).text
 
 
 def marker_text(numbers: Sequence[int]) -> str:
-    """The canonical spelling of these numbers."""
+    """Return the canonical spelling of these numbers."""
     return "".join(f"[{number}]" for number in numbers)
 
 
 def renumber(text: str, numbers: Mapping[int, int]) -> str:
-    """The text with other numbers; one that has none becomes plain figures in brackets."""
+    """Return the text with other numbers; a number without a new one becomes `(n)`."""
     pieces, end = [], 0
     for marker in find_markers(text):
         pieces.append(text[end : marker.start])
@@ -98,7 +98,7 @@ _PLAIN = re.compile(r"(?:\b[^\W\d]\w*)?(?:\[[\d,;\s–-]+\])+")
 
 @memoised
 def neutralise(text: str) -> str:
-    """Make what looks like a citation in a document's own text harmless: `[1]` becomes `(1)`."""
+    """Make all that looks like a citation in a document harmless: `[1]` becomes `(1)`."""
     plain = grammar.FOREIGN.sub(_figures, text) if "cite" in text else text
     plain = _CANDIDATE.sub(_harmless, plain)
     if not _FIGURE.search(plain):
@@ -111,9 +111,9 @@ def neutralise(text: str) -> str:
 
 
 def as_it_stands(text: str) -> str:
-    """As `neutralise`, for people: figures in plain brackets stay as they are, as code.
+    """Neutralise a text for people: figures in plain brackets stay, as code.
 
-    In code nothing is a marker, wherever the text goes from here.
+    In code nothing is a marker, wherever the text is put.
     """
     if "`" in text or _STAND_IN in text or not _PLAIN.search(text):
         return neutralise(text)
@@ -127,15 +127,15 @@ def as_it_stands(text: str) -> str:
 
 
 def _neutralised_inside(token: str) -> str:
-    """Mathematics and code may be none any more where a text goes on behind it.
+    """Neutralise mathematics or code, which may cease to be it in a longer text.
 
-    What is in it begins no line: a fence there is none.
+    Nothing in it begins a line, so a fence there is none.
     """
     return token[0] + neutralise(f".{token[1:]}")[1:] if _is_apart(token) else token
 
 
 def _is_apart(token: str) -> bool:
-    """Mathematics, code or a tag."""
+    """Whether a token is mathematics, code or a tag."""
     return token[:1] in ("$", "\\", "<") and len(token) > 2
 
 
@@ -180,8 +180,8 @@ _BEGUN = re.compile(
 class Rewriter:
     """Keeps the allowed markers of a text that comes in pieces of any size.
 
-    Taking a marker out must not make a citation, an index, a link or code out of what stood
-    around it: in such places a blank or "…" is left behind.
+    Removing a marker must not make a citation, an index, a link or code of the text around it:
+    there a blank or "…" is left behind.
     """
 
     def __init__(self, allowed: Callable[[int], bool]) -> None:
@@ -194,14 +194,14 @@ class Rewriter:
         self.cited: dict[int, None] = {}
 
     def feed(self, text: str, *, final: bool = False) -> str:
-        """What of the text so far is decided and was not given out yet."""
+        """Return the text that is decided and was not returned before."""
         return "".join(
             self._literal(token) if isinstance(token, str) else self._keep(token)
             for token in self._scanner.scan(text, final=final)
         )
 
     def finish(self) -> str:
-        """The rest: the text has ended."""
+        """Return the rest at the end of the text."""
         rest = self.feed("", final=True)
         return rest if self._after == "removed" else rest + self._gap
 
@@ -220,7 +220,7 @@ class Rewriter:
         return text
 
     def _joint(self, following: str) -> str:
-        """What stands between the output so far and the next character of literal text."""
+        """Return what must stand between the output so far and the next literal character."""
         gap = self._gap
         if self._after != "removed":
             return gap or (" " if self._after == "kept" and following == "(" else "")
@@ -234,7 +234,7 @@ class Rewriter:
         return gap or ("" if is_free else " ")
 
     def _would_join(self, following: str) -> bool:
-        """Whether it would open a block, or be read as the unit of the figure before it."""
+        """Whether the text would open a block, or be read as the unit of the figure before."""
         if not self._line.strip():
             return following in _OPENS_BLOCK
         last = self._line[-1]
@@ -259,9 +259,9 @@ class Rewriter:
         return self._write(markers) if markers else self._remove(cited.leaves)
 
     def _wants_value(self, spelled: str, numbers: Sequence[int]) -> bool:
-        """Whether figures in brackets are what the words before speak of: `CI [9, 25]`.
+        """Whether the words before expect figures in brackets: `CI [9, 25]`.
 
-        A number alone is one only as a year. What names a source wants a source.
+        A single number is one only as a year. Words that name a source expect a source.
         """
         is_year = len(numbers) == 1 and 1900 <= numbers[0] < 2100
         if not _VALUES.fullmatch(spelled) or not (is_year or len(numbers) > 1):
@@ -284,7 +284,9 @@ class Rewriter:
         return ""
 
     def _could_become(self) -> bool:
-        """Whether what follows could make a citation, code or mathematics out of the line's end."""
+        """Whether the text that follows could turn the line's end into a citation, code or
+        mathematics.
+        """
         line = self._line + self._gap
         if line.endswith(tuple("`~$\\")):
             return True

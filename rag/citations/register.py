@@ -1,12 +1,11 @@
-"""Give every chunk that a session shows one number, for good (C1).
+"""The register: every chunk that a session shows gets one number, for good (C1).
 
-Clients send answers back with other blanks and marks, with numbers spelled their way, with a
-footer, without thinking, without their end. A fingerprint holds the letters and figures of an
-answer and the numbers that it cites, each in its place, and nothing else.
+Clients send answers back changed: other blanks and marks, other spellings of numbers, a footer,
+without thoughts, cut. A fingerprint holds only the letters, the figures and the cited numbers of an
+answer, in their places.
 
-Clients put what they found themselves around a question: blocks in tags or fences, before it or
-behind it. What stands in them is the model's to read; the question alone is searched, and a number
-of theirs is none of ours.
+Clients also put their own findings around a question, in tags or fences. The model reads those;
+only the question is searched, and their numbers are not the session's.
 """
 
 import re
@@ -40,7 +39,7 @@ def assign_numbers(
 
 
 def as_source(hit: Hit, number: int = 0) -> Source:
-    """What the register keeps of a hit, so that `[n]` can be opened when the document is gone."""
+    """Return a hit as a source, with all that `[n]` needs when the document is deleted."""
     chunk = hit.chunk
     return Source(
         number=number,
@@ -57,7 +56,7 @@ def as_source(hit: Hit, number: int = 0) -> Source:
 
 
 def brought_source(number: int, text: str, name: str, **more: Any) -> Source:
-    """One that somebody brings along: there is no document of it here. `more` are other fields."""
+    """Return an imported source, whose document is not in the library; `more` are other fields."""
     passage = more.get("passage") or text
     defaults = {"document_id": "", "document_title": name, "locator": "", "heading_path": ()}
     content = content_hash(passage)
@@ -73,12 +72,12 @@ def brought_source(number: int, text: str, name: str, **more: Any) -> Source:
 
 
 def content_hash(text: str) -> str:
-    """Sha256 of a text, hex; lone surrogates count as question marks."""
+    """Return the SHA-256 of a text in hex; lone surrogates count as question marks."""
     return sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def source_state(*, has_document: bool, has_chunk: bool) -> SourceState:
-    """What became of a source: its chunk's id changes with every change of its text."""
+    """Return the present state of a source: a chunk's id changes whenever its text does."""
     if has_chunk:
         return SourceState.CURRENT
     return SourceState.CHANGED if has_document else SourceState.DELETED
@@ -100,14 +99,14 @@ _LABEL = re.compile(r"[^\n]{1,60}[:：]\s*$|#{1,6} [^\n]*$|-{3,}$")
 
 @dataclass(frozen=True, slots=True)
 class Wrapped:
-    """A question, and the highest number that stands in what a client put around it."""
+    """A question, and the highest number in the text that a client put around it."""
 
     question: str
     highest: int = 0
 
 
 def unwrapped(text: str) -> Wrapped:
-    """The question alone; all of the text where nothing is wrapped around it, or nothing is asked.
+    """Return the question alone; the whole text if nothing is around it or nothing is asked.
 
     "What does it mean?" below a pasted log is a question about the log.
     """
@@ -131,7 +130,7 @@ def unwrapped(text: str) -> Wrapped:
 
 
 def _pair_edges(text: str) -> list[tuple[str, Edge, Edge]]:
-    """Where tags or fences begin and end, by name, in their order."""
+    """Return the tags and fences by name, each with its begin and end, in order."""
     following: dict[str, Edge] = {}  # the next edge of a name, where that ends a block
     pairs: list[tuple[str, Edge, Edge]] = []
     for edge in reversed(list(_EDGE.finditer(text))):
@@ -145,7 +144,7 @@ def _pair_edges(text: str) -> list[tuple[str, Edge, Edge]]:
 
 
 def _without_labels(text: str) -> str:
-    """Its paragraphs but for headings and labels of what follows."""
+    """Return the text's paragraphs without headings and labels."""
     parts = (part.strip() for part in _PARAGRAPH.split(text))
     return "\n\n".join(part for part in parts if part and not _LABEL.fullmatch(part))
 
@@ -168,7 +167,7 @@ _URL = re.compile(r"https?://\S+")
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """One way to know an answer; a weak one counts only beside another."""
+    """One key by which an answer may be recognised; a weak one needs a second."""
 
     key: str
     is_strong: bool
@@ -176,9 +175,9 @@ class Fingerprint:
 
 
 def stored_keys(user: str, question: str, answer: str) -> frozenset[str]:
-    """What an answer of ours is remembered by: whole, by its head, and with its question.
+    """Return the keys under which an answer is stored: whole, by its beginning, with its question.
 
-    Some clients send it back without any of its numbers: it is known so as well, but weakly.
+    It also gets weak keys without numbers, since some clients remove them all.
     """
     whole = "".join(_lines(_cleaned(answer)))
     if not whole:
@@ -193,9 +192,9 @@ def stored_keys(user: str, question: str, answer: str) -> frozenset[str]:
 
 
 def possible_fingerprints(user: str, question: str | None, answer: str) -> list[Fingerprint]:
-    """What an answer that a client sends back may be known by.
+    """Return the fingerprints that a returned answer may have.
 
-    `question` is what stands before it, which tells as much as a second answer.
+    `question` is the one before it, which counts as much as a second answer.
     """
     results: list[Fingerprint] = []
     letters = _question_letters(question or "")
@@ -213,7 +212,7 @@ def possible_fingerprints(user: str, question: str | None, answer: str) -> list[
 
 
 def _forms_of_answer(answer: str) -> Iterator[tuple[str, int]]:
-    """The letters of an answer and its words; then without what a client put below or above it."""
+    """Yield an answer's letters and number of words, then those without a client's additions."""
     text = _cleaned(answer)
     lines = _lines(text)
     spoken = [len(content_words(line)) + len(_FIGURE.findall(line)) for line in text.split("\n")]
@@ -225,13 +224,13 @@ def _forms_of_answer(answer: str) -> Iterator[tuple[str, int]]:
 
 
 def _cleaned(answer: str) -> str:
-    """With its citations spelled as ours are, and without what comes and goes."""
+    """Return an answer with citations as `[n]`, without the parts that clients add or drop."""
     text = _THOUGHTS.sub("", answer[:MOST_CHARACTERS])
     return _URL.sub("", _LINK.sub(r"\1", canonical(in_words(text))))
 
 
 def _lines(text: str) -> list[str]:
-    """Letters, figures and numbers of each line."""
+    """Return letters, figures and numbers of each line."""
     pieces, position = list[str](), 0
     for marker in find_markers(text):
         pieces += [
@@ -244,18 +243,18 @@ def _lines(text: str) -> list[str]:
 
 
 def _folded_letters(text: str) -> str:
-    """Letters and figures in any case, and ends of lines."""
+    """Return letters and figures in lower case, with line ends."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(sign for sign in folded if sign.isalnum() or sign == "\n")
 
 
 def _question_letters(question: str) -> str:
-    """Some clients put a template around the last question alone, and send it bare ever after."""
+    """Return a question's letters without a template, which some clients put on the last one."""
     return _folded_letters(unwrapped(question).question)
 
 
 def _uncut_beginning(whole: str) -> str:
-    """The beginning, without a number that is cut."""
+    """Return the beginning of a text, without a number that the cut parts."""
     head = whole[:HEAD]
     return head if head.rfind("[") <= head.rfind("]") else head[: head.rfind("[")]
 

@@ -1,7 +1,7 @@
-"""What each `[n]` of a text stands for: the one reader of cited statements.
+"""Which words each `[n]` of a text stands for: the one reader of cited statements.
 
-The text is in the canonical spelling. Everybody who asks which words carry a number (summaries,
-verdicts, the page, recall) asks here, so that no two readers disagree.
+The text has canonical spelling. Summaries, verdicts, the page and recall all ask here which words
+carry a number, so that they never disagree.
 """
 
 from bisect import bisect_left
@@ -64,7 +64,7 @@ _LEADING = re.compile(rf"[\s,;:.)*_—–]*(?:(?:{_AND})\s+)?")
 
 
 def parts_of(text: str, start: int, end: int, markers: Sequence[Marker]) -> tuple[Clause, ...]:
-    """The parts of the sentence `text[start:end]`, which holds these markers."""
+    """Return the parts of the sentence `text[start:end]`, which holds these markers."""
     groups = _grouped(text, markers)
     if len(groups) < 2:
         return _with_words(
@@ -85,7 +85,9 @@ def _grouped(text: str, markers: Sequence[Marker]) -> list[_Group]:
 
 
 def _shared(text: str, start: int, end: int, groups: Sequence[_Group]) -> list[Clause]:
-    """Several groups share a sentence: each has the clause that it opens, else that it closes."""
+    """Divide a sentence among several groups: each gets the clause it opens, else the one it
+    closes.
+    """
     results: list[Clause] = []
     taken = start  # up to here the words belong to a part
     opened: _Group | None = None
@@ -114,7 +116,7 @@ def _shared(text: str, start: int, end: int, groups: Sequence[_Group]) -> list[C
 
 
 def _opens(text: str, taken: int, group: _Group, following: int, *, led: bool) -> int | None:
-    """Where the clause begins that this group opens; None if it closes one."""
+    """Return where the clause begins that this group opens; None if it closes one."""
     before = text[taken : group.start]
     lead = _INTRODUCES.search(before)
     after = text[group.end : following]
@@ -128,7 +130,7 @@ def _opens(text: str, taken: int, group: _Group, following: int, *, led: bool) -
 
 
 def _end_of_clause(text: str, group: _Group, following: int) -> int:
-    """Where the clause ends that a group stands in: behind it only where another begins there."""
+    """Return where a group's clause ends: behind the group only if another clause begins there."""
     if not text[group.end : following][:1].isspace() or _JOINS.match(text, group.end):
         return group.start
     match = _NEXT_CLAUSE.search(text, group.end, following)
@@ -138,7 +140,7 @@ def _end_of_clause(text: str, group: _Group, following: int) -> int:
 
 
 def _divided(text: str, start: int, end: int) -> int:
-    """Where a clause that was opened ends and one that is closed begins, between two groups."""
+    """Return where an opened clause ends and a closed one begins, between two groups."""
     results = [
         m for m in _CLAUSE_END.finditer(text, start, end) if says_enough(text[start : m.start()])
     ]
@@ -149,7 +151,7 @@ def _divided(text: str, start: int, end: int) -> int:
 def _clause_between(
     text: str, markers: tuple[Marker, ...], start: int, end: int, groups: Sequence[_Group]
 ) -> Clause:
-    """Without the blanks, commas and markers at either end."""
+    """Return a clause without the blanks, commas and markers at its ends."""
     first, behind = (
         bisect_left(groups, position, key=lambda group: group.start) for position in (start, end)
     )
@@ -168,7 +170,7 @@ def _clause_between(
 
 
 def _with_words(parts: Sequence[Clause]) -> tuple[Clause, ...]:
-    """Those with words, so that each marker is of one; those of others go to a neighbour."""
+    """Drop parts without words; their markers go to a neighbouring part."""
     clauses: list[Clause] = []
     waiting: tuple[Marker, ...] = ()
     for part in parts:
@@ -183,7 +185,7 @@ def _with_words(parts: Sequence[Clause]) -> tuple[Clause, ...]:
 
 
 def says_enough(clause: str, enough: int = 2) -> bool:
-    """Whether there are words enough to state anything; each CJK character counts as one."""
+    """Whether a clause has words enough to state anything; each CJK character counts as one."""
     words = _WORDS.finditer(clause)
     counted = accumulate(len(word[0]) if word[0][0] >= "\u2e80" else 1 for word in words)
     return any(count >= enough for count in counted)
@@ -203,14 +205,14 @@ _FEW = 4  # words; with fewer it is part of what it follows
 
 
 def depends(sentence: str) -> bool:
-    """Whether a sentence only says what it says after the one before it."""
+    """Whether a sentence is only understood together with the one before it."""
     body = _MARKUP.sub("", sentence, count=1)
     points_back = _POINTS_BACK.match(body) or _CJK_PRONOUN.match(body) or _ELIDES.search(body)
     return bool(points_back or not says_enough(body, _FEW))
 
 
 def limits(sentence: str, *, cites: bool) -> bool:
-    """Whether it takes back or narrows the sentence before it, so that both are quoted."""
+    """Whether a sentence withdraws or narrows the one before it, so that both are quoted."""
     body = _MARKUP.sub("", sentence, count=1)
     return bool(_TAKES_BACK.match(body) or (not cites and _LIMITS.match(body)))
 
@@ -222,9 +224,10 @@ _DECLINES = re.compile(phrases("declines"), re.IGNORECASE)
 
 
 def states_something(sentence: str, *, cites: bool) -> bool:
-    """Whether a sentence says anything that a source could carry; its markers are taken out.
+    """Whether a sentence states anything that a source could support, without its markers.
 
-    Who cites states something, however it begins: `If you need longer, ask for leave [2]`.
+    A sentence that cites states something, however it begins: `If you need longer, ask for leave
+    [2]`.
     """
     bare = sentence.strip()
     if leads_in(bare):
@@ -253,7 +256,7 @@ class Statement:
 
 
 def read_statements(text: str) -> list[Statement]:
-    """All statements in order; every marker beside words is in a part of one of them."""
+    """Return all statements in order; every marker beside words is in one of their parts."""
     return list(_read(text))
 
 
@@ -280,7 +283,7 @@ _WORD = re.compile(r"[^\W_]")
 
 @dataclass(frozen=True, slots=True)
 class _StatementDraft:
-    """A statement while it is put together."""
+    """A statement while it is being put together."""
 
     text: str  # that it stands in
     start: int
@@ -300,7 +303,7 @@ class _StatementDraft:
 
     @property
     def bare(self) -> str:
-        """Its words without the markers."""
+        """The words without the markers."""
         edges = [self.start, *(edge for m in self.markers for edge in (m.start, m.end)), self.end]
         pieces = (self.text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
         return "".join(map(str.rstrip, pieces)).strip()
@@ -321,7 +324,7 @@ def _units(text: str) -> Iterator[_StatementDraft]:
 
 
 def _joined(units: Iterable[_StatementDraft]) -> list[_StatementDraft]:
-    """Markers on their own, and sentences that limit the one before, belong to that."""
+    """Join markers on their own, and sentences that limit the one before, to that one."""
     results: list[_StatementDraft] = []
     for unit in units:
         if results:
@@ -337,7 +340,7 @@ def _joined(units: Iterable[_StatementDraft]) -> list[_StatementDraft]:
 def _handed_on(
     before: _StatementDraft, unit: _StatementDraft
 ) -> tuple[_StatementDraft, _StatementDraft]:
-    """Where a marker begins a sentence, one behind its stop begins the next: "[1] A. [2] B."."""
+    """Move a marker behind a stop to the next sentence, if markers lead: "[1] A. [2] B."."""
     text, markers = unit.text, before.markers
     position, end = len(markers), before.end
     opens = position > 1 and not _WORD.search(text, before.start, markers[0].start)
@@ -368,7 +371,7 @@ _FOLLOWING = re.compile(rf"\b(?:{phrases('following')})\b", re.IGNORECASE)
 
 
 def _with_entries(units: Iterable[_StatementDraft]) -> list[_StatementDraft]:
-    """A lead-in with markers and the entries without any that follow it are one statement."""
+    """Join a lead-in with markers and the following entries without any into one statement."""
     results: list[_StatementDraft] = []
     for unit in units:
         last = results[-1] if results else unit
@@ -382,7 +385,7 @@ def _with_entries(units: Iterable[_StatementDraft]) -> list[_StatementDraft]:
 
 
 def _lead_ins(units: Sequence[_StatementDraft]) -> Iterator[Span | None]:
-    """For each unit the sentence that leads its list in, or the head of its table."""
+    """Yield for each unit the sentence that leads its list in, or its table's header."""
     lead: Span | None = None  # what stands before the list or table
     head: Span | None = None
     nested: list[tuple[int, Span]] = []  # entries that lead in deeper ones: indent, span
@@ -427,7 +430,7 @@ def _parts(text: str, units: Sequence[_StatementDraft]) -> Iterator[tuple[Clause
 
 
 def _body(text: str, start: int, end: int) -> Span:
-    """Without the bullet of an entry."""
+    """Return an entry without its bullet."""
     match = ENTRY.match(text, start, end)
     return Span(match.end() if match else start, end)
 
@@ -441,9 +444,9 @@ def _cell(row: _StatementDraft, start: int, end: int) -> _StatementDraft:
 def _of_cells(
     row: _StatementDraft, cells: Sequence[_StatementDraft], heads: Mapping[int, tuple[Marker, ...]]
 ) -> Iterator[Clause]:
-    """Markers stand for all cells since the last ones.
+    """Yield the cells that each marker of a row stands for: those since the last marker.
 
-    Those of the first cell for the others: as the only markers of their row, or alone in theirs.
+    A row's only markers, or those alone in the first cell, stand for the other cells.
     """
     label = cells[0] if cells and row.kind != "head" else replace(row, markers=())
     is_alone = len(label.markers) == len(row.markers) or not _WORD.search(label.bare)

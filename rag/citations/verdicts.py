@@ -1,10 +1,9 @@
-"""Every citation of an answer with its verdict, and the statements that no source carries.
+"""The verdict of every citation of an answer, and the statements that no source supports.
 
 A figure is an amount, date, share, duration or version. It is looked for in all sources that its
-statement cites (with their titles and headings), in the question and in what the user said before;
-then among what follows by one operation from figures that the statement itself names. What is found
-nowhere is marked at the figure, whatever a verdict says of the statement: nothing here decides what
-a statement means.
+statement cites (with titles and headings), in the question and in earlier words of the user; then
+among the results of one operation on figures that the statement names. A figure found nowhere is
+marked, whatever the verdict: nothing here decides what a statement means.
 """
 
 import re
@@ -65,7 +64,7 @@ def check_figures(
     user: Iterable[str] = (),
     recomputed: Sequence[tuple[int, int]] = (),
 ) -> tuple[CheckedFigure, ...]:
-    """Each figure of the statements that cite something, in order.
+    """Return the figures of the statements that cite something, in order.
 
     `user` is the question and what the same person said before; figures in the spans `recomputed`
     follow from the sources if they do not stand there.
@@ -85,7 +84,7 @@ def check_figures(
 
 
 class _Figures:
-    """The figures of some texts, and their versions; read when one is first looked for."""
+    """The figures and versions of some texts, read when one is first looked for."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = texts
@@ -104,9 +103,9 @@ class _Figures:
         return language_of(self.text)
 
     def have(self, figure: Figure, spelled: str) -> bool:
-        """Whether it stands there: the same, rounded, in another unit or another spelling.
+        """Whether a figure is among them: the same, rounded, in another unit or spelling.
 
-        The year of a date must be named as well: a day without one fits any.
+        The year of a date must be given as well: a day without one fits any.
         """
         year = date_parts(figure)[0] if figure.kind == "date" else 0
         years = (date_parts(date)[0] for date in self.all if year and date.kind == "date")
@@ -119,12 +118,12 @@ class _Figures:
         ) or self.hold(spelled)
 
     def hold(self, spelled: str) -> bool:
-        """Whether it stands there letter by letter, as codes and versions do."""
+        """Whether a code or version is among them letter by letter."""
         return bool(regex.search(rf"(?<![\w.,]){regex.escape(spelled)}(?![\w]|[.,]\d)", self.text))
 
 
 def _words_of(source: Source) -> str:
-    """The passage with everything that stands over it, without the markup of tables."""
+    """Return a passage with its titles and headings, without the markup of tables."""
     above = (source.document_title, source.document_name, source.locator, *source.heading_path)
     return "\n".join((*above, SourceText(source).text)).replace("|", " \n ")
 
@@ -162,7 +161,7 @@ def _of_statement(
 
 
 def _figures_of(text: str, statement: Statement) -> Iterator[tuple[Figure, str]]:
-    """Each with its spelling, at its place in the whole text; small counts are none."""
+    """Yield figures and their spelling, at their place in the whole text; no small counts."""
     plain, places = _plain(text, statement.start, statement.end)
     taken: list[tuple[int, int]] = []
     for match in _VERSION.finditer(plain):
@@ -180,7 +179,7 @@ def _figures_of(text: str, statement: Statement) -> Iterator[tuple[Figure, str]]
 
 
 def _plain(text: str, start: int, end: int) -> tuple[str, list[int]]:
-    """A stretch without markers, code and signs of emphasis, and where each character stood."""
+    """Return a stretch without markers, code and emphasis, and where each character stood."""
     markers = [marker for marker in find_markers(text) if start <= marker.start < end]
     code = _CODE.finditer(text, start, end)
     spans = [*((marker.start, marker.end) for marker in markers), *(match.span() for match in code)]
@@ -204,7 +203,7 @@ def _is_claimed(figure: Figure) -> bool:
 
 
 def is_rounded(figure: Figure, other: Figure, spelled: str) -> bool:
-    """Whether a figure is another one rounded to the last place that is written of it.
+    """Whether a figure is another one rounded to its last written place.
 
     Amounts of one dimension alone are compared, each in its own unit.
     """
@@ -221,14 +220,14 @@ def is_rounded(figure: Figure, other: Figure, spelled: str) -> bool:
 
 
 def _last_place(spelled: str) -> float:
-    """What one of the last written digit is worth: .1 of `2.5 kg`, 1 of `1,200`."""
+    """Return the value of one in the last written digit: .1 of `2.5 kg`, 1 of `1,200`."""
     decimals = _ROUNDING.search(spelled)
     is_grouped = decimals is not None and len(decimals[1]) == 3
     return 10.0 ** -len(decimals[1]) if decimals and not is_grouped else 1.0
 
 
 def follows(figure: Figure, operands: Sequence[Figure], spelled: str) -> bool:
-    """Whether one operation over two of the operands gives it, or the sum of all of its kind."""
+    """Whether one operation on two operands gives the figure, or the sum of all of its kind."""
     others = [
         replace(operand, value=end, upper=None)
         for operand in operands
@@ -246,7 +245,7 @@ def follows(figure: Figure, operands: Sequence[Figure], spelled: str) -> bool:
 
 
 def _combined(one: Figure, other: Figure, figure: Figure) -> Iterator[float]:
-    """In the base unit of what is wanted."""
+    """Yield the results of each operation, in the base unit of the figure."""
     a, b = one.base, other.base
     if one.dimension == other.dimension == figure.dimension and figure.unit != _SHARE:
         yield from (a + b, abs(a - b))
@@ -266,7 +265,7 @@ _NO_SOURCE = Judgement(Verdict.OFF_SUBJECT, "There is no such source.")
 
 @dataclass(frozen=True, slots=True)
 class CheckedAnswer:
-    """Every citation of a text with its verdict, and the statements without a source."""
+    """The verdict of every citation of a text, and the statements without a source."""
 
     citations: tuple[Citation, ...]
     unsourced: tuple[Unsourced, ...]
@@ -275,7 +274,7 @@ class CheckedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class JudgedPart:
-    """Words of an answer, and the verdict over them for each number that they carry."""
+    """Words of an answer, with a verdict for each number that they carry."""
 
     statement: Statement
     clause: Clause
@@ -284,17 +283,17 @@ class JudgedPart:
 
     @property
     def is_label(self) -> bool:
-        """Of a row or column."""
+        """Whether the part is the label of a row or column."""
         return self.statement.kind == "row" and self.compared.row is None
 
     @property
     def is_computed(self) -> bool:
-        """From figures of its sources."""
+        """Whether the part follows from figures of its sources."""
         return any(verdict.verdict is Verdict.COMPUTED for verdict in self.verdicts.values())
 
     @property
     def is_warned(self) -> bool:
-        """By each of its numbers."""
+        """Whether each of its numbers has a warning."""
         return all(verdict.verdict.is_warning for verdict in self.verdicts.values())
 
 
@@ -339,7 +338,7 @@ def judge_parts(
     sources: Mapping[int, SourceText],
     embedder: Embedder | None = None,
 ) -> list[JudgedPart]:
-    """The verdicts of each part that cites something."""
+    """Return the verdicts of each part that cites something."""
     results: list[JudgedPart] = []
     for statement in paced(statements, weight=16):
         for part in statement.parts:
@@ -377,7 +376,7 @@ def _for_each(
 def _with_judge(
     judged: list[JudgedPart], sources: Mapping[int, SourceText], judge: Judge
 ) -> list[JudgedPart]:
-    """What is not certain with the opinions of a judge, shown as the judge's."""
+    """Replace open verdicts by those of a judge, shown as the judge's."""
     undecided = {
         (index, number): _open_statement(part.compared, number, sources[number])
         for index, part in enumerate(judged)
@@ -396,7 +395,7 @@ def _with_judge(
 
 
 def _judged(judged: JudgeVerdict | None, by_words: Judgement, judge: Judge) -> Judgement:
-    """The judge's word; a warning that it shares keeps what words say of the source."""
+    """Return the judge's verdict; if both warn, keep what the comparison says of the source."""
     is_shared = by_words.verdict.is_warning and judged and judged.verdict is by_words.verdict
     if judged is None or is_shared:
         return by_words
@@ -409,7 +408,7 @@ def _open_statement(statement: ComparedStatement, number: int, source: SourceTex
 
 
 def _clause_to_compare(text: str, statement: Statement, part: Clause) -> ComparedStatement:
-    """What a part says, with what it cannot be understood without."""
+    """Return the words of a part, with those that it is not understood without."""
     words = without_markers(text[part.start : part.end])
     lead = text[slice(*statement.lead_in)] if statement.lead_in else ""
     if statement.kind != "row":
@@ -421,7 +420,7 @@ def _clause_to_compare(text: str, statement: Statement, part: Clause) -> Compare
 
 
 def bare(text: str, statement: Statement) -> str:
-    """A statement without its markers."""
+    """Return a statement without its markers."""
     return without_markers(text[statement.start : statement.end])
 
 
@@ -429,9 +428,9 @@ def bare(text: str, statement: Statement) -> str:
 
 
 def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
-    """Each number of each marker: a warning where it stands for any, certain where all are.
+    """Yield each number of each marker: a warning if any of its parts has one, else the weakest.
 
-    A row's label and a column's header say nothing beside the cells that the marker stands for.
+    A row's label and a column's header count only with the cells that the marker stands for.
     """
     at_markers: dict[tuple[int, int], list[Judgement]] = defaultdict(list)
     for part in sorted(judged, key=lambda part: part.is_label):
@@ -462,7 +461,7 @@ def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
 
 
 class _Above:
-    """What an answer cites: the words and figures of its cited parts and of what they cite."""
+    """The words and figures of an answer's cited parts, and of their sources."""
 
     def __init__(
         self, text: str, judged: Sequence[JudgedPart], sources: Mapping[int, SourceText]
@@ -487,7 +486,7 @@ class _Above:
         return [figure for cited in self._cited for figure in cited.figures]
 
     def repeats(self, statement: Statement) -> bool:
-        """Whether most words of a statement were cited, and all of its figures."""
+        """Whether most words and all figures of a statement were cited before."""
         reading = read_alone(bare(self.text, statement))
         figures = all(
             any(agree(figure, there) for there in self.figures)
@@ -498,7 +497,7 @@ class _Above:
 
 
 def _is_carried(text: str, sources: Mapping[int, SourceText]) -> bool:
-    """Whether a source that the answer could have cited has most of it and nothing against it."""
+    """Whether a source holds most of a text, and nothing against it."""
     judged = (judge_by_words(ComparedStatement(text), [source]) for source in sources.values())
     return any(
         not judgement.verdict.is_warning and judgement.near >= _CARRIED_FROM for judgement in judged
@@ -518,7 +517,7 @@ class AttributedText:
 
 
 def attribute(text: str, sources: Mapping[int, Source]) -> AttributedText:
-    """Add `[n]` to statements without a marker where the verdict over a source is `supported`.
+    """Add `[n]` to unmarked statements that a source supports, as the verdict would be.
 
     Markers that are there stay as they are.
     """
@@ -534,7 +533,7 @@ def attribute(text: str, sources: Mapping[int, Source]) -> AttributedText:
 
 
 def _written(text: str, placed: Sequence[tuple[Statement, int]]) -> AttributedText:
-    """The text with these citations, less those that would be no markers where they stand."""
+    """Return the text with these citations, without any not read as a marker there."""
     attributed = _inserted(text, placed)
     starts = {marker.start for marker in find_markers(attributed.text)}
     numbered = zip(placed, attributed.citations, strict=True)
@@ -557,7 +556,9 @@ def _inserted(text: str, placed: Sequence[tuple[Statement, int]]) -> AttributedT
 
 
 def _place(text: str, statement: Statement, number: int) -> tuple[int, str]:
-    """Where the marker goes, before the full stop, and with a blank where words have blanks."""
+    """Return where a marker goes, before the full stop, and its text with a blank if words have
+    any.
+    """
     match = _STOP.search(text, max(statement.start, statement.end - 20), statement.end)
     place = match.start() if match else statement.end
     place = statement.start + len(text[statement.start : place].rstrip())
@@ -572,7 +573,7 @@ HITS_OF_A_CLAIM = 3
 
 @dataclass(frozen=True, slots=True)
 class CheckedText:
-    """A text with its citations in one spelling, a verdict for each, and what carries nothing."""
+    """A text with canonical citations, their verdicts, and the unsupported statements."""
 
     text: str
     citations: tuple[Citation, ...]
@@ -588,7 +589,7 @@ def check_text(
     embedder: Embedder | None = None,
     judge: Judge | None = None,
 ) -> CheckedText:
-    """A verdict for each number of a text, from the source that it stands for alone."""
+    """Return the verdict of each number of a text, from its own source alone."""
     read = canonical(text)
     answer = check(read, sources, judge, embedder=embedder)
     return CheckedText(read, answer.citations, answer.unsourced, sources, answer.figures)
@@ -597,7 +598,7 @@ def check_text(
 def cite_text(
     text: str, retriever: Retriever, readable: Readable, *, embedder: Embedder | None = None
 ) -> CheckedText:
-    """As `check_text`, with numbers given here to what the library has for each statement."""
+    """Check a text as `check_text` does, numbering what the library has on each statement."""
     bare = without_markers(canonical(text))
     sources = _looked_up(bare, retriever, readable)
     return check_text(attribute(bare, sources).text, sources, embedder=embedder)
@@ -614,7 +615,7 @@ def _looked_up(text: str, retriever: Retriever, readable: Readable) -> dict[int,
 
 
 def sources_from_texts(texts: Iterable[tuple[int, str, str]]) -> dict[int, Source]:
-    """Sources by number, of texts that somebody brings along: number, text and title."""
+    """Return imported texts as sources by number, from numbers, texts and titles."""
     return {
         number: brought_source(
             number,

@@ -44,7 +44,7 @@ _Result = tuple[float, str]  # in the base unit of the figure, and how
 
 
 class Computation:
-    """How the figures of a statement follow from others, in ways that its words name."""
+    """Recomputes the figures of a statement from others, by operations that its words name."""
 
     def __init__(self, case: Case) -> None:
         self._case = case
@@ -52,7 +52,7 @@ class Computation:
         self._derivations: dict[tuple[Figure, bool], str] = {}
 
     def derivations(self) -> list[str]:
-        """How the figures follow that no source gives, from what the statement names."""
+        """Return how figures that no source gives follow from others that the statement names."""
         sourced = [figure for source in self._case.sources for figure in source.figures]
         missing = [figure for figure in self._figures if not any(agree(figure, s) for s in sourced)]
         ways = list(dict.fromkeys(self.how(figure, is_proof=True) for figure in missing))
@@ -61,7 +61,7 @@ class Computation:
         return [way for way in ways if way] if used else []
 
     def how(self, figure: Figure, *, is_proof: bool = False) -> str:
-        """How a figure follows from any of the sources, or as a proof from those that are named."""
+        """Return how a figure follows from any source's figures; a proof uses named ones only."""
         if (figure, is_proof) not in self._derivations:
             fits = (
                 how
@@ -72,7 +72,7 @@ class Computation:
         return self._derivations[figure, is_proof]
 
     def is_used(self, figure: Figure) -> bool:
-        """Whether it may follow from others, or another one of the statement from it."""
+        """Whether a figure may follow from others, or another figure of the statement from it."""
         if not self._case.reading.raw.isdisjoint(_THAN):
             pairs = _pairs_of_dimension(_addends(figure, [near.figure for near in self._nearest]))
             if any(_is_as_much(a.base - b.base, figure) for a, b in pairs):
@@ -88,16 +88,16 @@ class Computation:
 
     @cached_property
     def _nearest(self) -> list[AttributedFigure]:
-        """All figures, those first that are given for what most words of the statement name."""
+        """Return all figures, first those whose words the statement shares most."""
         words = self._case.reading.words
         figures = (figure for source in self._case.sources for figure in figures_by(source))
         return sorted(figures, key=lambda figure: -share(words, figure.words | figure.lent))
 
     @cached_property
     def _nearest_by_words(self) -> list[AttributedFigure]:
-        """Those that no other that measures the same is nearer than, with the words in common.
+        """Return the figures that share more words than any other of the same dimension.
 
-        `A canoe for a full day` names that price of the canoe, and no price of a full day else.
+        `A canoe for a full day` names that price of the canoe, and no other price of a full day.
         """
         results = [(self._common(near), near) for near in self._nearest]
         alike: dict[str, set[frozenset[str]]] = defaultdict(set)
@@ -110,13 +110,13 @@ class Computation:
         ]
 
     def _common(self, figure: AttributedFigure) -> frozenset[str]:
-        """The words and names that a figure is given for in the statement as well."""
+        """Return the words and names that a figure and the statement share."""
         words = frozenset(self._case.reading.words)
         names = (f"={n}" for n in figure.names if names_agree(self._case.names, [n]) > 0)
         return (words & figure.words or words & figure.lent).union(names)
 
     def _is_per(self, amount: Figure, period: str) -> bool:
-        """Whether it is of so long, as itself, its header or its sentence says."""
+        """Whether an amount is per that period, as its unit, header or sentence says."""
         return any(
             figure.figure.base == amount.base
             and (period == figure.figure.per or stem(period) in figure.words | figure.lent)
@@ -126,7 +126,7 @@ class Computation:
     # ── Worked out ──
 
     def _results(self, figure: Figure, *, is_proof: bool) -> Iterator[_Result]:
-        """Products as often as the statement itself says; the others where its words name them."""
+        """Yield products by factors of the statement, and other results that its words name."""
         figures = self._nearest_by_words if is_proof else self._nearest
         text, others = self._text, [other for other in self._figures if other is not figure]
         every = others + [sourced.figure for sourced in figures]
@@ -149,8 +149,9 @@ class Computation:
         yield from _shares(shared, every)
 
     def _is_reversed(self, more: Figure, less: Figure) -> bool:
-        """Whether the statement calls the lower of two the higher one: what stands before `than`
-        is what the lower is given for."""
+        """Whether the statement calls the lower of two the higher: the words before `than` are
+        those of the lower.
+        """
         is_higher, is_lower = (bool(e.search(self._text)) for e in (_INCREASE, _DECREASE))
         sides = compared(self._case.reading, _THAN)
         if sides is None or is_higher is is_lower:
@@ -170,7 +171,7 @@ class Computation:
         counts: Sequence[Figure],
         figures: Sequence[Figure],
     ) -> Iterator[_Result]:
-        """So many times an amount, twice of it, or 100 days and a year of `€120 a day`."""
+        """Yield multiples of an amount: so many times, twice, or 100 days of `€120 a day`."""
         words = self._case.reading.raw
         periods = {figure.per, *(UNIT_SIGNS.get(word, "") for word in words)}
         factors = _MULTIPLES | _JOINT if _SUM.search(self._text) else _MULTIPLES
@@ -189,7 +190,7 @@ class Computation:
 
 
 def _leaning(more: AttributedFigure, less: AttributedFigure, sides: Sequence[Side]) -> int:
-    """Above 0 where the higher of two is what stands before `than`, below where the lower is."""
+    """Return above 0 if the words before `than` are the higher figure's, else below 0."""
     subject, other = (side.words.union(side.names, side.dates) for side in sides)
     one, rival = (
         figure.words.union(figure.lent, figure.dates, figure.names if figure.is_of_cell else ())
@@ -210,7 +211,7 @@ def _uses(way: str, count: Figure) -> bool:
 
 
 def _shares(amounts: Sequence[Figure], figures: Sequence[Figure]) -> Iterator[_Result]:
-    """A percentage of an amount, off it or on top of it."""
+    """Yield a percentage of an amount, and the amount less or plus it."""
     percents = [figure for figure in figures if figure.unit == "%"]
     for percent, figure in product(percents, amounts):
         part = figure.base * percent.value / 100
@@ -225,7 +226,7 @@ def _ratios(
     sourced: Sequence[AttributedFigure],
     words: frozenset[str],
 ) -> Iterator[_Result]:
-    """The percentage that one amount of a sentence is of another; or so many in so many."""
+    """Yield the percentage that one amount of a sentence is of another, or so many in so many."""
     if figure.kind != "amount" or figure.unit not in ("", "%"):
         return
     counts = [f.value for f in stated if f.kind == "amount" and not f.unit]
@@ -252,14 +253,14 @@ def _sums(same: Sequence[Figure]) -> Iterator[_Result]:
 
 
 def _pairs_of_dimension(figures: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
-    """Two of one dimension, the higher first."""
+    """Yield pairs of figures of one dimension, the higher first."""
     for one, other in combinations(figures, 2):
         if one.dimension == other.dimension:
             yield (one, other) if one.base >= other.base else (other, one)
 
 
 def _addends(figure: Figure, figures: Sequence[Figure], *, each_once: bool = True) -> list[Figure]:
-    """Amounts that can be added to the figure."""
+    """Return the amounts that can be added to the figure."""
     figures = [figure for figure in figures if figure.upper is None]  # a range is no term
     amounts = [other for other in figures if other.kind == figure.kind == "amount"]
     fits = [amount for amount in amounts if amount.dimension == figure.dimension]
@@ -269,6 +270,6 @@ def _addends(figure: Figure, figures: Sequence[Figure], *, each_once: bool = Tru
 
 
 def _counts(figures: Sequence[Figure]) -> list[Figure]:
-    """How many, as the statement says: bare numbers, days, weeks, km; no money and no share."""
+    """Return the counts in a statement: bare numbers, days, weeks, km; no money, no share."""
     amounts = (f for f in figures if f.kind == "amount" and (not f.unit or f.unit[0].isalpha()))
     return [f for f in amounts if 1 < f.value <= 1000 and f.value % 1 == 0][:_MOST_COUNTS]

@@ -1,6 +1,6 @@
-"""One statement beside the sources that are to carry it together.
+"""One statement compared with the sources that it cites together.
 
-What is said in cells is certain where a source has that row and column: the same, or another value.
+Cells are certain if a source has their row and column: with the same or with another value.
 """
 
 import re
@@ -34,7 +34,7 @@ _SAME = 0.5  # of the words of a label or header and of one of a source, to be a
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The cells of a row that one number stands for, under what leads their table in."""
+    """The cells of a row that one number stands for, with the lead-in of their table."""
 
     lead: str
     label: str
@@ -43,7 +43,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """What a row says that its source gives otherwise."""
+    """A cell of a row for which the source has another value."""
 
     stated: str
     source_value: str
@@ -51,9 +51,9 @@ class RowDifference:
 
 
 def row_said(head: str, line: str, start: int, end: int) -> Row | None:
-    """The cells of `line[start:end]`, the label's apart; None where no header says what they are.
+    """Return the cells of `line[start:end]` without the label; None if there is no header.
 
-    `head` ends with the table's header; what leads the table in may stand before it.
+    `head` ends with the table's header; the lead-in of the table may stand before it.
     """
     lead, _, names = without_markers(head).strip().rpartition("\n")
     columns, matches = cells_of(names), list(CELL.finditer(line))
@@ -78,7 +78,7 @@ class _TableRows:
     rows: tuple[tuple[str, ...], ...]
 
     def turned(self) -> "_TableRows":
-        """With what are its columns as rows."""
+        """Return the table with its columns as rows."""
         lines = [self.columns, *(row for row in self.rows if len(row) == len(self.columns))]
         columns, *rows = zip(*lines, strict=True)
         return _TableRows(self.lead, columns, tuple(rows))
@@ -109,9 +109,9 @@ def _read_tables(source: SourceText) -> tuple[_TableRows, ...]:
 
 
 def compare(row: Row, source: SourceText) -> RowDifference | bool | None:
-    """What the source gives otherwise; True where it gives all of the row, None if that is open.
+    """Return the first differing cell; True if the source has the whole row, None if that is open.
 
-    Of several rows that may be meant, those under the same lead-in that tell of most cells.
+    Of several rows that may be meant, those under the same lead-in with most of the cells count.
     """
     row_lists = [
         table_rows for table in _read_tables(source) for table_rows in (table, table.turned())
@@ -131,7 +131,7 @@ def compare(row: Row, source: SourceText) -> RowDifference | bool | None:
 
 
 def _compare_row(row: Row, table: _TableRows) -> Iterator[list[RowDifference | bool | None]]:
-    """Each row of a table that is called so, cell by cell; none where no column is."""
+    """Yield the comparison of each row with that label, cell by cell; none without the columns."""
     columns = [_called(column, table.columns[1:]) for column, _ in row.cells]
     for position in _called(row.label, [row[0] for row in table.rows]):
         results = [
@@ -158,7 +158,7 @@ def _of_cell(
 
 
 def _called(name: str, names: Sequence[str]) -> list[int]:
-    """Which of them are called so: by the same words, else the one that shares most of them."""
+    """Return the places of equal names, else of the one name that shares most words."""
     spelled = [index for index, other in enumerate(names) if other.lower() == name.lower()]
     if spelled:
         return spelled
@@ -173,14 +173,14 @@ def _called(name: str, names: Sequence[str]) -> list[int]:
 
 @lru_cache(maxsize=8192)
 def _identifying_words(name: str) -> frozenset[str]:
-    """Its words, and all that tells one model or amount from another."""
+    """Return a name's words, with all that tells one model or amount from another."""
     signs = (sign for sign in _SIGN.findall(name.lower()) if len(sign) < _WORD or sign.isdigit())
     return frozenset(read_alone(name).words).union(signs) or frozenset(name.lower().split())
 
 
 @lru_cache(maxsize=8192)
 def _says(cell: str, there: str) -> bool:
-    """Whether two cells say the same: each figure and each word of one stands in the other."""
+    """Whether two cells say the same: each has every figure and every word of the other."""
     one, other = read_alone(cell), read_alone(there)
     figures = all(any(agree(figure, e) for e in other.figures) for figure in one.figures)
     denials = [sum(term.denies for term in reading.terms) for reading in (one, other)]
@@ -191,13 +191,13 @@ def _says(cell: str, there: str) -> bool:
 
 
 def _telling_words(reading: Reading) -> set[str]:
-    """Its words, and numbers that are part of a name: `Wi-Fi 6` is not `Wi-Fi 5`."""
+    """Return the words of a text, and numbers in names: `Wi-Fi 6` is not `Wi-Fi 5`."""
     keys = (str(term.key) for term in reading.terms if not isinstance(term.key, Figure))
     return {*reading.words, *(key for key in keys if key[0].isdigit())}
 
 
 def _gives_another(text: str, there: str) -> bool:
-    """Whether a figure of a cell has another in the place of its own."""
+    """Whether the other cell has a different figure in the place of one of this cell."""
     figures, others = (
         [figure for figure in read_alone(cell).figures if figure.kind != "ordinal"]
         for cell in (text, there)
@@ -218,7 +218,7 @@ UNLIKE = 0.4  # cosine of a statement and the window of its source that is neare
 
 @dataclass(frozen=True, slots=True)
 class ComparedStatement:
-    """A statement to be judged: its own words, and those that it cannot be understood without."""
+    """A statement to judge: its own words, and those without which it is not understood."""
 
     text: str
     around: str = ""  # a list's lead-in, the label and header of a cell
@@ -226,7 +226,7 @@ class ComparedStatement:
 
 
 class Case:
-    """What is compared, for all that is asked of it."""
+    """A statement and its sources, with what several comparisons need, computed once."""
 
     def __init__(
         self,
@@ -249,12 +249,12 @@ class Case:
 
     @property
     def says_something(self) -> bool:
-        """Whether anything of it can be compared."""
+        """Whether the statement has anything that can be compared."""
         return bool(self.reading.words or self.reading.figures or self.reading.names)
 
     @cached_property
     def weighed(self) -> list[WeighedFigure]:
-        """What became of its figures."""
+        """The statement's figures, each with what the sources say of it."""
         stated = islice(figures_in(self._place, self.names), _MOST_FIGURES)
         return [weigh(figure, self.sources) for figure in stated]
 
@@ -271,10 +271,10 @@ class Case:
 
     @cached_property
     def is_copy(self) -> bool:
-        """Whether it is said in the words of its sources, but for one at most.
+        """Whether the statement is in the words of its sources, but for one at most.
 
-        Who writes in other words says other things by them as well, which no rule tells apart:
-        of 41 contradictions found beyond that, 19 were none; of 275 within it, 7.
+        Other words may also say other things, which no rule tells apart: of 41 contradictions found
+        beyond that, 19 were none; of 275 within it, 7.
         """
         lacking = [word for word in self.reading.words if word not in self.words_there]
         count = len(self.reading.words) + len(self.reading.figures)
@@ -282,9 +282,9 @@ class Case:
 
     @cached_property
     def is_silent(self) -> bool:
-        """Whether the sources do not speak of what is said: no figure, and another meaning.
+        """Whether the sources do not speak of the subject: no common figure, and another meaning.
 
-        The embedding model knows English; without it, and in other languages, nothing tells.
+        The embedding model knows English; without it, and for other languages, the answer is no.
         """
         words, embedder = self.reading.words, self._embedder
         if embedder is None or self.language is not ENGLISH or len(words) < _FEWEST:
@@ -310,10 +310,10 @@ def is_near(
     *,
     least: float,
 ) -> bool | None:
-    """Whether the cosine of a statement and a window of its sources is at least so high.
+    """Whether a statement's cosine with a window of its sources is at least `least`.
 
-    The one of each source that shares most words is compared before the others: it tells mostly,
-    and the model takes some milliseconds a window. None where no model answers.
+    In each source the window with most common words is compared first, which mostly decides: the
+    model takes some milliseconds a window. None if no model answers.
     """
     nearest = [_nearest(words, source) for source in sources]
     firsts = [texts[0] for texts in nearest]

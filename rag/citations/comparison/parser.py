@@ -59,7 +59,7 @@ class Term:
 
 
 class Reading:
-    """One stretch of text as it is compared, without markup."""
+    """A stretch of text in the form it is compared in, without markup."""
 
     def __init__(self, text: str, lexicon: Lexicon, language: Language) -> None:
         self.text = plain(text).replace("\n", " ")
@@ -72,17 +72,17 @@ class Reading:
 
     @cached_property
     def raw(self) -> frozenset[str]:
-        """All words as they are spelled, in lower case."""
+        """All words as spelled, in lower case."""
         return frozenset(token.lowered for token in self.tokens)
 
     @cached_property
     def content(self) -> frozenset[str]:
-        """The stems of all words that carry meaning, those of units and figures among them."""
+        """The stems of all words that carry meaning, including those of units and figures."""
         return frozenset(map(canonical, content_words(self.text, self.language)))
 
     @cached_property
     def name_spans(self) -> tuple[Name, ...]:
-        """The names where they stand: of those that overlap, the longest."""
+        """The names with their places; of overlapping ones, the longest."""
         results: list[Name] = []
         names = (*self.lexicon.find(self.text), *shaped(self.text, self.language))
         for name in sorted(names, key=lambda name: name.start - name.end):
@@ -92,12 +92,12 @@ class Reading:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """In lower case, the longest first."""
+        """The names in lower case, longest first."""
         return tuple(dict.fromkeys(name.text.lower() for name in self.name_spans))
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
-        """Those that are no part of a name."""
+        """The figures that are no part of a name."""
         return tuple(
             figure
             for figure in _figures(self.text, self.language)
@@ -106,12 +106,12 @@ class Reading:
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
-        """All that tells something, in order."""
+        """All words, figures and denials that carry information, in order."""
         return tuple(self._terms())
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """Stems, distinct, in order; those of names among them, but not those of figures."""
+        """The distinct stems in order, including those of names, without those of figures."""
         return tuple(dict.fromkeys(str(term.key) for term in self.terms if term.is_word))
 
     def _terms(self) -> Iterator[Term]:
@@ -153,7 +153,7 @@ def read(text: str, lexicon: Lexicon, language: Language) -> Reading:
 
 
 def read_alone(text: str) -> Reading:
-    """Read text that stands beside no source, without markers."""
+    """Read text without markers that is compared with no source."""
     return read(text, Lexicon(()), language_of(text))
 
 
@@ -161,7 +161,7 @@ Stretch = TypeVar("Stretch", Token, Term, Figure)
 
 
 def stretches_between(every: Sequence[Stretch], start: int, end: int) -> Sequence[Stretch]:
-    """Those that begin between two places of a text."""
+    """Return the stretches that begin between two places of a text."""
     first, last = (
         bisect_left(every, position, key=lambda stretch: stretch.start) for position in (start, end)
     )
@@ -176,9 +176,9 @@ def _figures(text: str, language: Language) -> tuple[Figure, ...]:
 
 @lru_cache(maxsize=4096)
 def shaped(text: str, language: Language) -> tuple[Name, ...]:
-    """Names by their shape; in German, where nouns look alike, those with a figure.
+    """Return names by their shape; in German, where all nouns are capitalised, those with a figure.
 
-    `Add 350` of `Add 350 µl` is none.
+    `Add 350` of `Add 350 µl` is no name.
     """
     results: list[Name] = []
     for name in find_names(text):
@@ -197,7 +197,7 @@ def shaped(text: str, language: Language) -> tuple[Name, ...]:
 
 
 class Place:
-    """A window of a source with its readings."""
+    """A window of a source, with its readings."""
 
     def __init__(self, window: Window, lexicon: Lexicon, language: Language) -> None:
         self.window = window
@@ -210,13 +210,14 @@ class Place:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its own, else those of what it belongs to."""
+        """The window's own names, else those of the section or table it belongs to."""
         return self.reading.names or self.around.names
 
 
 class SourceText:
-    """A source as statements are compared with it: its passage, and the chunk if that is no part
-    of it."""
+    """A source in the form statements are compared with: its passage, and the chunk if it is not
+    within the passage.
+    """
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -236,7 +237,7 @@ class SourceText:
 
     @cached_property
     def lexicon(self) -> Lexicon:
-        """What things are called here: names by shape, labels of rows and headers of columns."""
+        """The names in the source: by shape, labels of rows, headers of columns."""
         above = " · ".join(self._headings)
         texts = [above, *(window.text for window in self.windows if window.kind != "row")]
         names = [name.text for text in texts for name in shaped(plain(text), self.language)]
@@ -248,7 +249,7 @@ class SourceText:
 
     @cached_property
     def context(self) -> Reading:
-        """Title and headings."""
+        """The reading of the title and the headings."""
         return read(" · ".join(self._headings), self.lexicon, self.language)
 
     @cached_property
@@ -262,13 +263,13 @@ class SourceText:
         return frozenset(word for cell in cells for word in cell.around.words)
 
     def nearest(self, words: Sequence[str]) -> list[Place]:
-        """Those that share most words with a statement first, each row whole."""
+        """Return the windows that share most words with a statement first; rows stay whole."""
         whole = [place for place in self.places if place.window.kind != "cell"]
         return sorted(whole, key=lambda e: -share(words, e.words))
 
     @cached_property
     def words_of_places(self) -> tuple[frozenset[str], ...]:
-        """The words of each place under title and headings."""
+        """The words of each window, with those of title and headings."""
         return tuple(place.words | self.context.content for place in self.places)
 
     @cached_property
@@ -282,14 +283,14 @@ class SourceText:
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
-        """Those of title and headings as well."""
+        """The figures of the source, including those of title and headings."""
         readings = (self.context, *(place.reading for place in self.places))
         return tuple(figure for reading in readings for figure in reading.figures)
 
 
 @lru_cache(maxsize=256)
 def read_source(source: Source) -> SourceText:
-    """A source to be compared with."""
+    """Return a source in the form statements are compared with."""
     return SourceText(source)
 
 
@@ -304,7 +305,7 @@ def _names_something(label: str) -> bool:
 
 
 def share(words: Sequence[str], there: frozenset[str]) -> float:
-    """The share of some words that others hold."""
+    """Return the share of some words that others hold, 0 to 1."""
     return sum(map(there.__contains__, words)) / len(words) if words else 1.0
 
 
@@ -314,7 +315,7 @@ _SAME_NAME = 0.25
 
 @dataclass(frozen=True, slots=True)
 class AttributedFigure:
-    """A figure in a statement or a window of a source, and what it is given for there."""
+    """A figure of a statement or window, with the names and words that it belongs to."""
 
     figure: Figure
     place: Place
@@ -331,7 +332,7 @@ class AttributedFigure:
 
 @dataclass(frozen=True, slots=True)
 class WeighedFigure:
-    """What became of one figure of a statement."""
+    """A figure of a statement, with what the sources say of it."""
 
     stated: AttributedFigure
     carried: AttributedFigure | None = None
@@ -345,7 +346,7 @@ class _NearFigure:
 
 
 def weigh(figure: AttributedFigure, sources: Sequence[SourceText]) -> WeighedFigure:
-    """Find the figure where the sources speak of the same."""
+    """Look for a figure where the sources speak of the same subject."""
     every = [
         _NearFigure(_affinity(figure, other), other)
         for source in sources
@@ -369,7 +370,7 @@ def weigh(figure: AttributedFigure, sources: Sequence[SourceText]) -> WeighedFig
 
 
 def _is_same(stated: AttributedFigure, near: _NearFigure) -> bool:
-    """Whether it carries the figure: one without a unit only where it is given for the same."""
+    """Whether a figure supports another; without a unit, only if it belongs to the same words."""
     figure, there = stated.figure, near.source
     is_bare = bool(figure.unit) != bool(there.figure.unit) and figure.kind == "amount"
     is_meant = there.is_of_cell or not is_bare or near.near >= _SAYS_THE_REST
@@ -377,7 +378,7 @@ def _is_same(stated: AttributedFigure, near: _NearFigure) -> bool:
 
 
 def _affinity(figure: AttributedFigure, other: AttributedFigure) -> float:
-    """Of the words around a figure those that stand around another, more where both name one."""
+    """Return how much of a figure's words another figure shares; more if both have one name."""
     words = figure.words | figure.lent
     is_same = names_agree(figure.names, other.names) > 0
     return len(words & (other.words | other.lent)) / max(1, len(words)) + _SAME_NAME * is_same
@@ -388,7 +389,7 @@ def _nearest(figure: _NearFigure) -> tuple[float, int]:
 
 
 def _is_of_same_quantity(stated: AttributedFigure, near: _NearFigure) -> bool:
-    """Whether another figure is given for the same: both with a unit, or counting the same."""
+    """Whether both figures measure the same: both have a unit, or they count the same."""
     figure, there = stated.figure, near.source.figure
     if near.near < _SAYS_THE_REST:
         return False
@@ -400,7 +401,7 @@ def _is_of_same_quantity(stated: AttributedFigure, near: _NearFigure) -> bool:
 def _distinguished(
     figure: AttributedFigure, carrying: _NearFigure, other: Sequence[_NearFigure]
 ) -> _NearFigure | None:
-    """The other figure, where all that tells the two apart in a statement speaks for that one."""
+    """Return the other figure if all words that tell the two apart speak for it."""
     dimension = carrying.source.figure.dimension
     rivals = (near for near in other if near.source.figure.dimension == dimension)
     fits = (rival for rival in rivals if _speaks_for(figure, carrying, rival))
@@ -430,9 +431,9 @@ _BESIDE = 40  # characters from a figure to the word for what it counts
 
 
 def figures_in(place: Place, names: tuple[str, ...]) -> Iterator[AttributedFigure]:
-    """The figures of a sentence, in order.
+    """Return the figures of a sentence, in order.
 
-    They are given for these names where none stands beside them.
+    They belong to these names if none stands beside them.
     """
     reading, text = place.reading, place.reading.text
     figures = reading.figures
@@ -457,7 +458,7 @@ def figures_in(place: Place, names: tuple[str, ...]) -> Iterator[AttributedFigur
 
 
 def _alike(figure: Figure, figures: Sequence[Figure], places: range) -> Figure | None:
-    """The first of those at these places that measures the same, beside it."""
+    """Return the first other figure at these places with the same dimension."""
     for other in map(figures.__getitem__, paced(places)):
         is_beside = other.end <= figure.start or other.start >= figure.end
         if is_beside and comparable(figure, other):
@@ -466,7 +467,7 @@ def _alike(figure: Figure, figures: Sequence[Figure], places: range) -> Figure |
 
 
 def is_about(figure: Figure, there: Figure) -> bool:
-    """Whether a figure that was said is the source's: the same, or rounded.
+    """Whether a stated figure is the source's: the same, or rounded.
 
     Money is not rounded: `€130` is another price than `€129.90`.
     """
@@ -491,9 +492,9 @@ def _term_keys(terms: Sequence[Term]) -> frozenset[str]:
 
 
 def _divided(text: str, start: int, end: int) -> tuple[int, int]:
-    """Up to where words between two figures belong to the first, from where to the second.
+    """Return where the words of the first figure end and those of the second begin.
 
-    Where nothing divides them they belong to both.
+    Without a division the words between belong to both.
     """
     matches = list(_PARTS.finditer(text, start, end)) or list(_DIVIDES.finditer(text, start, end))
     return (matches[-1].start(), matches[-1].end()) if matches else (end, start)
@@ -509,7 +510,7 @@ def _counted(
 
 @lru_cache(maxsize=256)
 def figures_by(source: SourceText) -> tuple[AttributedFigure, ...]:
-    """The figures of a source, those of a table from its cells."""
+    """Return the figures of a source; those of a table are read from its cells."""
     figures: list[AttributedFigure] = []
     for place in source.places:
         if place.window.kind == "cell":
@@ -520,7 +521,7 @@ def figures_by(source: SourceText) -> tuple[AttributedFigure, ...]:
 
 
 def _of_cell(place: Place) -> Iterator[AttributedFigure]:
-    """The figures of a cell, given for its label and its header."""
+    """Yield the figures of a cell, which belong to its label and its header."""
     words = frozenset((*place.around.words, *place.reading.words))
     names = place.around.names or place.reading.names
     dates = dates_of((*place.around.figures, *place.reading.figures))
@@ -540,7 +541,7 @@ class Side:
 
 
 def compared(reading: Reading, than: frozenset[str]) -> tuple[Side, Side] | None:
-    """What stands before the one word `than` of a sentence, and what behind it."""
+    """Return the words before and behind the one word `than` of a sentence."""
     results = [token for token in reading.tokens if token.lowered in than]
     if len(results) != 1:
         return None
@@ -559,7 +560,7 @@ def compared(reading: Reading, than: frozenset[str]) -> tuple[Side, Side] | None
 
 
 def dates_of(figures: Sequence[Figure]) -> frozenset[float]:
-    """The dates among some figures."""
+    """Return the dates among some figures."""
     return frozenset(figure.base for figure in figures if figure.kind == "date")
 
 
@@ -569,22 +570,24 @@ _SHORTEST_WORD = 3  # letters; what is shorter tells a model from another: `Amp 
 
 @lru_cache(maxsize=16384)
 def name_words(name: str) -> tuple[str, ...]:
-    """The words of a name, with the sign that tells a model from another."""
+    """Return the words of a name, with the sign that tells a model from another."""
     return tuple(_NAME_WORD.findall(name.lower()))
 
 
 @lru_cache(maxsize=16384)
 def same_name(name: str, there: str) -> bool:
-    """The whole name, or its end: `One+` may stand for `Cantoro One+`, `Aero 5` not for
-    `Aero 5 Pro`."""
+    """Whether two names are equal, or one is the end of the other: `One+` may stand for `Cantoro
+    One+`, `Aero 5` not for `Aero 5 Pro`.
+    """
     short, long = sorted((name_words(name), name_words(there)), key=len)
     return bool(short) and long[-len(short) :] == short
 
 
 @lru_cache(maxsize=16384)
 def are_siblings(name: str, there: str) -> bool:
-    """Names of two things of one family, such as `Aero 5` and `Aero 5 Pro`: what they begin with
-    is the same, and all that they differ in tells a model from another."""
+    """Whether two names are of one family, such as `Aero 5` and `Aero 5 Pro`: they begin alike, and
+    differ only in what tells models apart.
+    """
     one, other = name_words(name), name_words(there)
     if same_name(name, there):
         return False
@@ -600,7 +603,7 @@ def _tells_a_model(word: str) -> bool:
 
 
 def names_agree(names: Sequence[str], there: Sequence[str]) -> float:
-    """1 where one is named there, -1 where only a sibling is; 0 where none is named."""
+    """Return 1 if a name is among the others, -1 if only a sibling is, else 0."""
     pairs = list(product(names, there))
     if any(same_name(one, other) for one, other in pairs):
         return 1.0

@@ -67,7 +67,7 @@ def _holds(reading: Reading, names: Sequence[str], source: SourceText, position:
 def _covered(
     reading: Reading, first: int, source: SourceText, position: int, begin: int
 ) -> Iterator[list[int]]:
-    """The windows that hold all terms from `first` on, each after the other, from here."""
+    """Yield windows that hold all terms from `first` on, one after the other."""
     place = source.places[position]
     terms = place.reading.terms
     done, end = _followed(reading.terms, first, place, begin, _words_around(place, source))
@@ -87,7 +87,7 @@ def _covered(
 def _followed(
     terms: Sequence[Term], first: int, place: Place, begin: int, free: frozenset[str]
 ) -> tuple[int, int]:
-    """Up to which term they follow each other, and up to which of the window."""
+    """Return how far the terms follow each other, and up to which term of the window."""
     there, end = place.reading.terms, begin
     for done in range(first, len(terms)):
         if end < len(there) and _same(terms[done], there[end]):
@@ -98,12 +98,12 @@ def _followed(
 
 
 def _words_around(place: Place, source: SourceText) -> frozenset[str]:
-    """Words that may stand anywhere: of title, headings, lead-in."""
+    """Return the words that may stand anywhere: of title, headings, lead-in."""
     return frozenset((*place.around.words, *source.context.words))
 
 
 def _is_of_the_cell(reading: Reading, place: Place, free: frozenset[str]) -> bool:
-    """A label, a header and one value: in any order."""
+    """Whether a reading is a label, a header and one value, in any order."""
     terms, stated = place.reading.terms, reading.terms
     is_there = (any(_same(term, other) for other in terms) or term.key in free for term in stated)
     value = (term for term in terms if term.key not in place.around.words)
@@ -111,7 +111,7 @@ def _is_of_the_cell(reading: Reading, place: Place, free: frozenset[str]) -> boo
 
 
 def _may_begin(reading: Reading, place: Place, begin: int) -> bool:
-    """Nothing is left out before, but a clause, or the name that a pronoun stands for."""
+    """Whether only a clause, or the name that a pronoun stands for, is left out before."""
     names = {word for name in place.reading.names for word in name.split()}
     if begin and all(term.spelled in names for term in place.reading.terms[:begin]):
         return not reading.names
@@ -119,7 +119,7 @@ def _may_begin(reading: Reading, place: Place, begin: int) -> bool:
 
 
 def _is_boundary(reading: Reading, before: int, behind: int) -> bool:
-    """Whether a clause ends between two terms, or all of it does."""
+    """Whether a clause, or the whole reading, ends between two terms."""
     terms = reading.terms
     if before < 0 or behind >= len(terms):
         return True
@@ -138,7 +138,7 @@ def _same(term: Term, there: Term) -> bool:
 def _is_apart(
     reading: Reading, names: Sequence[str], source: SourceText, used: Sequence[int]
 ) -> bool:
-    """Whether nothing around the windows says of what else, or how far, they hold."""
+    """Whether nothing around the windows limits them or names another thing."""
     places = [source.places[position] for position in used]
     stated = {term.key for term in reading.terms}
     above = (*source.context.terms, *(term for place in places for term in place.around.terms))
@@ -148,7 +148,7 @@ def _is_apart(
 
 
 def _names_the_same(names: Sequence[str], beside: Sequence[str], source: SourceText) -> bool:
-    """Whether no other thing of the family is meant: its name stands in the window or above it."""
+    """Whether no sibling of the names is meant: they stand in the window or above it."""
     has_sibling = any(are_siblings(name, other) for name in names for other in beside)
     there = beside if has_sibling else source.names
     return all(
@@ -162,9 +162,9 @@ def _names_the_same(names: Sequence[str], beside: Sequence[str], source: SourceT
 
 
 def altered(reading: Reading, sources: Sequence[SourceText]) -> tuple[Place, Figure | None] | None:
-    """The window that says the same in the same order, but for one thing that it says otherwise.
+    """Return the window that says the same in the same order, but for one thing.
 
-    With the figure that it gives, where it is a figure.
+    With its figure, if it differs in a figure.
     """
     terms, denials = _split(reading.terms)
     if len(terms) < _FEWEST:
@@ -190,7 +190,7 @@ def altered(reading: Reading, sources: Sequence[SourceText]) -> tuple[Place, Fig
 
 
 def _split(terms: Sequence[Term]) -> tuple[list[Term], set[int]]:
-    """The terms without denials, and before which of them one stands."""
+    """Return the terms without denials, and the places before which a denial stands."""
     affirmed: list[Term] = []
     denials: set[int] = set()
     for term in terms:
@@ -204,7 +204,7 @@ def _split(terms: Sequence[Term]) -> tuple[list[Term], set[int]]:
 def _repeats(
     terms: Sequence[Term], there: Sequence[Term], elsewhere: frozenset[str]
 ) -> Iterator[tuple[int, list[int]]]:
-    """Where all terms stand in a row, and which one of them in another way."""
+    """Yield where all terms stand in a row, and which one of them differs."""
     for start in range(len(there) - len(terms) + 1):
         changed: list[int] = []
         for index, (one, other) in enumerate(zip(terms, there[start:], strict=False)):
@@ -223,9 +223,9 @@ def _tells(one: Term, other: Term) -> bool:
 
 
 def _excludes(one: Term, other: Term, elsewhere: frozenset[str], terms: int) -> bool:
-    """Whether only one of both can stand there: two figures, opposite words, two of its words.
+    """Whether two terms exclude each other: two figures, opposite words, two of the source's words.
 
-    A source that uses both words means two things by them, and a synonym by neither.
+    A source that uses both words means two things by them; a synonym would be in neither place.
     """
     if isinstance(one.key, Figure) and isinstance(other.key, Figure):
         return one.key.kind == other.key.kind
@@ -259,21 +259,21 @@ _SILENT = Judgement(Verdict.OFF_SUBJECT, "The cited source does not speak of thi
 def judge(
     statement: ComparedStatement, sources: Sequence[SourceText], embedder: Embedder | None = None
 ) -> Judgement:
-    """The verdict over a statement that cites these sources: one may carry it, or all together.
+    """Return the verdict of a statement by its sources: one may support it, or all together.
 
-    With an embedding model, a source is called silent by meaning, too, not by words alone.
+    With an embedding model, a source is called silent by meaning, not by words alone.
     """
     return _Deciding(statement, sources, embedder).judgement()
 
 
 def carries(statement: ComparedStatement, source: SourceText) -> bool:
-    """Whether a source says this in its own words; that is what `judge` calls supported."""
+    """Whether a source supports a statement in its own words, as `judge` would say."""
     case = Case(statement, [source])
     return case.says_something and is_carried(case.reading, case.names, source)
 
 
 def nearest_windows(statement: ComparedStatement, source: SourceText) -> Iterator[str]:
-    """The windows of a source that share most words with a statement, under their headings."""
+    """Yield the windows that share most words with a statement, under their headings."""
     words = read(
         f"{statement.around} {statement.text}", source.lexicon, language_of(statement.text)
     ).words
@@ -349,13 +349,13 @@ def _contradicted(reason: str, stated: str = "", instead: str = "") -> Judgement
 
 
 def _gives(figure: Figure, place: Place, stated: str = "") -> Judgement:
-    """A figure as its window spells it, and that window."""
+    """Return a judgement that quotes a figure as its window spells it, and the window."""
     spelled = place.reading.text[figure.start : figure.end] or figure.phrase
     return _contradicted(f"The source gives {spelled}: {_quoted(place)}", stated, spelled)
 
 
 def _quoted(place: Place) -> str:
-    """A window in quotation marks, cut where it is long."""
+    """Return a window in quotation marks, cut if it is long."""
     window = place.window
     label = f"{window.column}, " if window.kind == "cell" and window.column else ""
     text = " ".join(f"{label}{window.text}".split())
@@ -381,7 +381,7 @@ _MANY, _MOST = 0.66, 0.8  # of a statement's words in one part, to tell of its l
 
 @dataclass(frozen=True, slots=True)
 class DenialPart:
-    """A stretch of a sentence that denies or affirms as a whole."""
+    """A part of a sentence that denies or affirms as a whole."""
 
     stems: frozenset[str]
     words: frozenset[str]  # with those of the first that is no condition
@@ -393,7 +393,7 @@ class DenialPart:
 
 
 class _Near(NamedTuple):
-    """A part of a source beside one of a statement."""
+    """A part of a source that is near to one of a statement."""
 
     share: float  # of the statement's words
     shared_count: int  # so many of them are the part's own
@@ -403,7 +403,7 @@ class _Near(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parts(reading: Reading) -> tuple[DenialPart, ...]:
-    """The parts of a sentence between its commas and conjunctions."""
+    """Return the parts of a sentence between its commas and conjunctions."""
     results: list[DenialPart] = []
     position, text = 0, reading.text
     for cut in [*_DIVIDES.finditer(text), None]:
@@ -434,7 +434,7 @@ def _denial_part(
 
 
 def wrong_wording(case: Case) -> tuple[str, Place] | None:
-    """Where the source "denies" or "limits" otherwise."""
+    """Return whether the source "denies" or "limits" what the statement says, and where."""
     whole = parts(case.reading)
     if not whole or whole[0].is_unsure:
         return None
@@ -447,7 +447,7 @@ def wrong_wording(case: Case) -> tuple[str, Place] | None:
 
 
 def _nearest(case: Case, stated: DenialPart) -> list[_Near]:
-    """The parts of the sources that share most words with one of the statement, if most of it."""
+    """Return the parts of the sources that share most words with a part of the statement."""
     results: list[_Near] = []
     longest = 2 * len(stated.words)  # to say little else
     for source in case.sources:
@@ -470,7 +470,7 @@ def _share(part: DenialPart, there: frozenset[str]) -> float:
 
 
 def _is_otherwise(case: Case, part: DenialPart, nearest: _Near) -> str:
-    """How a part of a source says otherwise: "limits", "denies", or "" where it does not."""
+    """Return how a part of a source differs: "limits", "denies", or "" if it does not."""
     there, place = nearest.part, nearest.place
     if _is_widened(part, place, case.reading.figures):
         return "limits"
@@ -490,7 +490,7 @@ def _is_otherwise(case: Case, part: DenialPart, nearest: _Near) -> str:
 
 
 def _is_of_same_quantity(reading: Reading, part: DenialPart, place: Place) -> bool:
-    """Whether a denial would deny what the window says: that, no other amount, no other time."""
+    """Whether a denial would deny what the window says, and no other amount or time."""
     if reading.raw & _LIMITING != place.reading.raw & _LIMITING:
         return False
     is_stated = len(part.stems & frozenset(reading.words)) >= _MANY * len(part.stems)
@@ -500,7 +500,7 @@ def _is_of_same_quantity(reading: Reading, part: DenialPart, place: Place) -> bo
 
 
 def _is_widened(part: DenialPart, place: Place, figures: Sequence[Figure]) -> bool:
-    """Whether it says of all, always or everywhere what the source limits: `only`, `up to 5`."""
+    """Whether a part says all, always or everywhere where the source limits: `only`, `up to 5`."""
     if not part.raw & _UNIVERSAL or place.reading.raw & _UNIVERSAL or part.raw & _LIMITING:
         return False
     bounds = [figure for figure in place.reading.figures if figure.comparator not in ("", "~")]
