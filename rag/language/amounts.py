@@ -1,8 +1,8 @@
-"""An amount, a date or a time of day as a value, and whether two are the same.
+"""Read an amount, a date or a time of day as a value, and compare two of them.
 
-Plan: signs, currency, notes and unit are taken off, the digits are read by what separates them.
-What two conventions read differently (`1.234`) is not exact unless the caller knows the decimal
-sign, which the other cells of a column tell (`decimal_sign`). More than one figure is none.
+Signs, currency, notes and unit are taken off, then the digits are read by their separators. Digits
+that two conventions read differently (`1.234`) are not exact unless the caller knows the decimal
+sign from the other cells of a column (`decimal_sign`). A text with several figures has no value.
 """
 
 import re
@@ -57,7 +57,7 @@ class Figure:
 
     @property
     def dimension(self) -> str:
-        """What is measured; amounts of one dimension can be compared."""
+        """The measured dimension; amounts of one dimension can be compared."""
         if self.kind != "amount":
             return self.kind
         return DIMENSIONS.get(self.unit, (self.unit, 1.0))[0]
@@ -69,7 +69,7 @@ class Figure:
 
     @property
     def ends(self) -> tuple[float, ...]:
-        """The value, or both of a range."""
+        """The value, or both ends of a range."""
         return (self.value,) if self.upper is None else (self.value, self.upper)
 
     @property
@@ -80,7 +80,7 @@ class Figure:
 
     @property
     def phrase(self) -> str:
-        """For a sentence of ours: `12 business days`, `€ 14`, `4–6 h`."""
+        """The figure as a generated sentence shows it: `12 business days`, `€ 14`, `4–6 h`."""
         if self.kind == "date":
             return _date_shown(self)
         if self.kind not in ("amount", "ordinal", "clock"):
@@ -96,7 +96,7 @@ class Figure:
 
 
 def agree(figure: Figure, there: Figure) -> bool:
-    """Whether a figure of a source carries one that was said."""
+    """Whether a figure of a source supports a stated figure."""
     if figure.scale != there.scale and 1.0 in (figure.scale, there.scale):  # a table in millions
         plain = [replace(one, value=one.value / one.scale) for one in (figure, there)]
         return _agree(*plain) or _agree(figure, there)
@@ -122,7 +122,7 @@ def _agree(figure: Figure, there: Figure) -> bool:
 
 
 def _agree_without_unit(figure: Figure, there: Figure) -> bool:
-    """A bare number stands for an amount, and `0.8` or four fifths for `80 %`."""
+    """Compare a bare number with an amount; `0.8` or four fifths agrees with `80 %`."""
     for bare, share in ((figure, there), (there, figure)):
         if share.unit == "%" and bare.value < 1:
             return _equal(100 * bare.value, share.value, figure)
@@ -130,12 +130,12 @@ def _agree_without_unit(figure: Figure, there: Figure) -> bool:
 
 
 def date_parts(figure: Figure) -> tuple[int, int, int]:
-    """The year, month and day of a date; 0 for what it does not name."""
+    """Return the year, month and day of a date; 0 for each part that it does not name."""
     return int(figure.value) // 10000, int(figure.value) // 100 % 100, int(figure.value) % 100
 
 
 def _plain_number(figure: Figure) -> float:
-    """A number without a unit, or a year without a day; 0 for any other."""
+    """Return a number without a unit, or a year without a day; 0 for any other figure."""
     if figure.kind == "date":
         year, month, day = date_parts(figure)
         return 0.0 if month or day else float(year)
@@ -143,7 +143,7 @@ def _plain_number(figure: Figure) -> float:
 
 
 def comparable(figure: Figure, there: Figure) -> bool:
-    """Whether both measure the same; a bare number may stand for an amount."""
+    """Whether both figures measure the same; a bare number may stand for an amount."""
     if figure.kind != there.kind:
         return False
     if figure.kind != "amount":
@@ -168,7 +168,7 @@ def _date_shown(figure: Figure) -> str:
 
 
 def number_shown(value: float) -> str:
-    """A number for a sentence of ours: `1,500`, `0.5`."""
+    """Format a number for a generated sentence: `1,500`, `0.5`."""
     return f"{value:,.2f}".rstrip("0").rstrip(".") if value % 1 else f"{int(value):,}"
 
 
@@ -215,7 +215,7 @@ _CLOCK = regex.compile(
 
 
 def dates(text: str) -> Iterator[Figure]:
-    """Day and month, with the year where it stands: 20260331.0, or 331.0."""
+    """Yield the dates in a text, with the year if it is named: 20260331.0, or 331.0."""
     taken: list[tuple[int, int]] = []
     for pattern in _DATES:
         for match in pattern.finditer(text):
@@ -233,7 +233,7 @@ def dates(text: str) -> Iterator[Figure]:
 
 
 def clocks(text: str) -> Iterator[Figure]:
-    """Times of day, as hours."""
+    """Yield the times of day in a text, in hours."""
     for match in _CLOCK.finditer(text):
         word, half = match["h"].lower(), (match["half"] or "").lower()
         hour = _HOURS[word] if word in _HOURS else int(word)
@@ -244,7 +244,7 @@ def clocks(text: str) -> Iterator[Figure]:
 
 
 def read_date(text: str, *, month_first: bool = False) -> date | datetime | None:
-    """A date in digits or words, at least with month and year; None for anything else."""
+    """Read a date in digits or words with at least month and year; None for anything else."""
     text = text.strip()
     match = NUMERIC_DATE.fullmatch(text)
     try:
@@ -283,7 +283,7 @@ def _from_words(text: str) -> date | None:
 
 
 def is_date(text: str) -> bool:
-    """Whether a cell is a date and nothing else."""
+    """Whether a cell holds only a date."""
     return read_date(text) is not None
 
 
@@ -302,7 +302,7 @@ _SCALES: dict[str, int] = all_meanings("scales")
 
 
 def _letter_values(name: str) -> dict[str, int]:
-    """Of the sections of capitals, whose case tells."""
+    """Return the values of capital letters from a section where case matters."""
     groups = (group.split(":") for group in _WORDS[name].split(";"))
     return {letter.strip(): int(value) for value, some in groups for letter in some.split(",")}
 
@@ -347,7 +347,7 @@ _FOUR_DIGITS = regex.compile(r"\d{4}")
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One figure that was read whole."""
+    """One figure that a whole text is."""
 
     value: Decimal  # with its scale
     unit: str = ""  # as it is written, a currency as its sign
@@ -356,7 +356,7 @@ class Quantity:
 
     @property
     def number(self) -> int | float:
-        """For a column: an integer where it is written as one."""
+        """The value for a column: an integer if it is written as one."""
         exponent = self.value.as_tuple().exponent
         is_whole = isinstance(exponent, int) and exponent >= 0 and abs(self.value) < 2**53
         return int(self.value) if is_whole else float(self.value)
@@ -364,9 +364,9 @@ class Quantity:
 
 @lru_cache(maxsize=8192)
 def parse_figure(text: str, *, decimal: str = "", blanks: bool = False) -> Quantity | None:
-    """The figure that a text is, nothing left over; None where it is text, a code or several.
+    """Return the figure that a whole text is; None for text, a code or several figures.
 
-    `decimal` is the decimal sign where it is known, `blanks`: plain blanks separate groups.
+    `decimal` is the decimal sign if it is known; with `blanks`, plain blanks separate groups.
     """
     spelled = _IN_BRACKETS.sub(r"(\1", _spelled(text)) if len(text) <= LONGEST else ""
     match = _FIGURE.fullmatch(spelled)
@@ -394,7 +394,7 @@ def parse_figure(text: str, *, decimal: str = "", blanks: bool = False) -> Quant
 
 
 def _spelled(text: str) -> str:
-    """One spelling of signs and digits of every script, nothing that is not seen."""
+    """Normalise the signs and digits of every script, and remove invisible characters."""
     if text.isascii():
         return text.strip()
     text = text.translate(_DIRECTIONS).translate(_SPELLED).strip(" \t\n\u00a0")
@@ -402,14 +402,14 @@ def _spelled(text: str) -> str:
 
 
 def power_of(written: str) -> int:
-    """The power of ten that `× 10^6`, `10⁶` or `e6` says; 0 of nothing."""
+    """Return the power of ten in `× 10^6`, `10⁶` or `e6`; 0 if there is none."""
     plain = written.translate(_SUPERSCRIPT).translate(_SPELLED).replace("–", "-")
     match = _POWER.search(plain)
     return int(match[1]) if match else 0
 
 
 def _tail(tail: str, before: str) -> tuple[str, int, str] | None:
-    """Unit, scale and trailing sign behind the digits."""
+    """Return unit, scale and trailing sign behind the digits, or None if the rest is no unit."""
     notes = _NOTES.search(tail)
     if notes and _HOLDS_FIGURES.search(notes[0]):
         return None
@@ -427,7 +427,7 @@ def _tail(tail: str, before: str) -> tuple[str, int, str] | None:
 
 
 def _letter_scale(letter: str, match: "regex.Match[str]", *, is_money: bool) -> int:
-    """What a letter multiplies by; 0 where it is a unit."""
+    """Return the factor that a letter stands for; 0 if the letter is a unit."""
     if letter == "T" and match.end("letter") == match.start("after"):
         return _BEFORE_SIGN[letter]  # T€
     is_billion = letter == "B" and match.start("letter") == 0 and not match["unit"]
@@ -435,7 +435,7 @@ def _letter_scale(letter: str, match: "regex.Match[str]", *, is_money: bool) -> 
 
 
 def sign_of(unit: str) -> str:
-    """The sign of a currency, of a word of measure its sign, else the unit as written."""
+    """Return the sign of a currency or of a word of measure, else the unit as written."""
     plain = unit.strip()
     currency = CURRENCIES.get(plain.casefold()) or (plain if plain in _CODES else "")
     return currency or (UNIT_SIGNS.get(plain.lower(), plain) if len(plain) > 2 else plain)
@@ -444,9 +444,9 @@ def sign_of(unit: str) -> str:
 def read_digits(
     digits: str, *, decimal: str = "", blanks: bool = False
 ) -> tuple[Decimal, bool] | None:
-    """The value of digits with what separates them, and whether no other convention reads another.
+    """Return the value of digits with separators, and whether every convention agrees on it.
 
-    Codes (00501), versions (3.4.0) and what has more digits than a float keeps are none.
+    Return None for codes (00501), versions (3.4.0) and more digits than a float keeps.
     """
     digits = digits.translate(_SPELLED)
     separators = [digit for digit in digits if not digit.isdecimal()]
@@ -470,14 +470,14 @@ def read_digits(
 
 
 def _is_open(digits: str) -> bool:
-    """Whether one point or comma may group or part: `1.234`, but not `0.234`, `1234.567`."""
+    """Whether a single point or comma may group or be decimal: `1.234`, not `0.234`, `1234.567`."""
     whole, point, fraction = digits.partition("." if "." in digits else ",")
     is_group = whole.isdecimal() and len(whole) <= 3 and not whole.startswith("0")
     return bool(point) and len(fraction) == 3 and is_group
 
 
 def decimal_sign(texts: Iterable[str]) -> str:
-    """The decimal sign of a column by the cells that leave no choice; "" where they disagree."""
+    """Return the decimal sign that a column's unambiguous cells use; "" if they disagree."""
     votes: set[str] = set()
     is_open, lengths = set(), set()
     for text in texts:
@@ -503,6 +503,6 @@ def _other(sign: str) -> str:
 
 
 def grouped_by_blanks(texts: Sequence[str]) -> bool:
-    """Whether a column agrees that a plain blank groups: two cells at least, none of them not."""
+    """Whether plain blanks group digits in a column: in two cells at least, and none denies it."""
     spread = [text for text in texts if _BLANK_GROUPS.fullmatch(text)]
     return len(spread) > 1 and not any(map(_FOUR_DIGITS.search, texts))

@@ -1,4 +1,4 @@
-"""The figures of a text: with unit, comparator and range; spelled numbers, fractions, ordinals."""
+"""Read the figures of a text with unit, comparator and range; also numbers written in words."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -70,7 +70,7 @@ _CODE_BEFORE = re.compile(r"[^\W\d_][^\W_]*[-_/.]?$")
 
 @lru_cache(maxsize=8192)
 def read_figures(text: str, language: Language | None = None) -> tuple[Figure, ...]:
-    """The figures of a text in order; model codes, versions and addresses are none."""
+    """Return the figures of a text in order, without model codes, versions and addresses."""
     days = list(dates(text))
     days += _without_overlaps(clocks(text), days)
     amounts = _without_overlaps(_written(text, language or language_of(text)), days)
@@ -82,7 +82,7 @@ def read_figures(text: str, language: Language | None = None) -> tuple[Figure, .
 
 
 def _without_overlaps(figures: Iterable[Figure], taken: Sequence[Figure]) -> list[Figure]:
-    """Those that share no character with one that is taken."""
+    """Return the figures that share no character with the taken ones."""
     return [
         figure
         for figure in figures
@@ -115,7 +115,10 @@ def _written(text: str, language: Language) -> Iterator[Figure]:
 
 
 def _value(number: str, language: Language) -> float | None:
-    """`1,500` is a thousand and a half in English, `1.500` in German; else a decimal sign."""
+    """Return the value by the language's convention.
+
+    `1,500` is a thousand and a half in English, `1.500` in German; else it has a decimal sign.
+    """
     if number.count(".") > 1 and (language.decimal_point == "." or number.count(".") > 2):
         return None  # a version, an address
     read = read_digits(number, decimal=language.decimal_point)
@@ -129,7 +132,11 @@ def _sign(unit: str) -> str:
 
 
 def _spelled(text: str) -> Iterator[Figure]:
-    """`twelve business days`, `four fifths`, `half a kilogram`, `an hour and a half`, `tenth`."""
+    """Yield the numbers, fractions and ordinals that are written in words.
+
+    Examples: `twelve business days`, `four fifths`, `half a kilogram`, `an hour and a half`,
+    `tenth`.
+    """
     for match in _SPELLED_OUT.finditer(text):
         start, end = match.span()
         words = _WORD.findall((match["count"] or match["ordinal"] or "").lower())
@@ -149,7 +156,7 @@ def _spelled(text: str) -> Iterator[Figure]:
 
 
 def _counted(words: Sequence[str]) -> float:
-    """`twenty five`, `two hundred`."""
+    """Return the value of number words: `twenty five`, `two hundred`."""
     value = 0.0
     for number in map(_NUMBERS.__getitem__, words):
         value = value * number if value and number >= 100 else value + number
@@ -157,7 +164,7 @@ def _counted(words: Sequence[str]) -> float:
 
 
 def _with_units_of_products(text: str, figures: Sequence[Figure]) -> list[Figure]:
-    """`206 × 148 × 42 mm`: the unit stands once, behind the last."""
+    """Give each factor of `206 × 148 × 42 mm` the unit that stands behind the last."""
     results = list(figures)
     for position in range(len(results) - 2, -1, -1):
         one, other = results[position : position + 2]
@@ -170,7 +177,7 @@ _BETWEEN = re.compile(rf"\b(?:{phrases('between')}) $", re.IGNORECASE)
 
 
 def _with_ranges(text: str, figures: Sequence[Figure]) -> list[Figure]:
-    """`4 to 6 days`, `10–20 s`: one figure with two ends."""
+    """Join ranges into one figure with two ends: `4 to 6 days`, `10–20 s`."""
     results: list[Figure] = []
     for figure in figures:
         last = results[-1] if results else None
@@ -200,7 +207,7 @@ _BEHIND = re.compile(rf" (?P<words>{any_of(_COMPARATORS_BEHIND)})\b", re.IGNOREC
 
 
 def _with_comparator(text: str, figure: Figure) -> Figure:
-    """The figure with the comparator before or behind it, and what it is counted per."""
+    """Return the figure with the comparator before or behind it, and the unit it is counted per."""
     before = _BEFORE.search(text[max(0, figure.start - 24) : figure.start])
     behind = _BEHIND.match(text, figure.end)
     comparator = _COMPARATORS[before["words"].lower()] if before else ""

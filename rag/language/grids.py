@@ -1,6 +1,6 @@
-"""Where the tables of a grid are: their headers, their rows, and which rows are totals.
+"""Find the tables of a grid: their headers, their rows, and which rows are totals.
 
-The one finder of headers, for the text of sheets and for tables that are asked.
+Both the text of sheets and the tables for computed answers find their headers here.
 """
 
 import re
@@ -49,7 +49,7 @@ class Grid:
 
 
 def grids(rows: Sequence[FileRow]) -> Iterator[Grid]:
-    """The tables of a sheet, from top to bottom and left to right; titles above them are not."""
+    """Yield the tables of a sheet, top to bottom and left to right, without titles above them."""
     if len(rows) > LONGEST_SPLIT:
         yield from filter(None, [_grid(rows)])
         return
@@ -61,7 +61,7 @@ def grids(rows: Sequence[FileRow]) -> Iterator[Grid]:
 
 
 def _blocks(rows: Sequence[FileRow]) -> list[list[FileRow]]:
-    """Cut at blank rows where what follows begins with a header of its own."""
+    """Cut the rows at blank rows, if a new header follows."""
     blocks: list[list[FileRow]] = []
     for row in rows:
         if blocks and row[0] <= blocks[-1][-1][0] + 1:
@@ -93,7 +93,7 @@ def _opens(block: Sequence[FileRow]) -> bool:
 
 
 def _side_by_side(block: Sequence[FileRow]) -> Iterator[list[FileRow]]:
-    """Cut at columns that are blank from top to bottom."""
+    """Cut a block at columns that are blank from top to bottom."""
     width = max(len(row) for _number, row in block)
     used = [i for i in range(width) if any(row[i : i + 1] and row[i].strip() for _, row in block)]
     edges = sorted({-1, *range(width + 1)} - {*used})
@@ -124,9 +124,9 @@ def _grid(rows: Sequence[FileRow]) -> Grid | None:
 
 
 def headed(rows: Sequence[Sequence[str]]) -> tuple[list[list[str]], bool]:
-    """A table that stands alone, its header in one row, and whether it has one.
+    """Return a single table with its header in one row, and whether it has a header.
 
-    `rows` are equally long; a first row that says what those below it say is none.
+    `rows` are equally long; a first row that reads like the rows below it is no header.
     """
     if len(rows) < 2 or (start := _header_at(rows[:HEADER_LOOK])):
         return [*map(list, rows)], True
@@ -136,7 +136,7 @@ def headed(rows: Sequence[Sequence[str]]) -> tuple[list[list[str]], bool]:
 
 
 def _header_at(rows: Sequence[Sequence[str]]) -> int | None:
-    """The first row about as full as the rows are that has words where figures follow."""
+    """Return the index of the first well-filled row with words above figures; None: no header."""
     width = max(_filled(row) for row in rows)
     for index, row in enumerate(rows):
         if _filled(row) >= max(2, width * 0.6):
@@ -151,7 +151,7 @@ def _header_at(rows: Sequence[Sequence[str]]) -> int | None:
 
 
 def _is_one_of_many(cell: str, below: Sequence[str]) -> bool:
-    """Whether a figure stands above other things: `2.4 m` above `18 kg` and `grey` names none."""
+    """Whether a figure stands above other values: `2.4 m` above `18 kg` and `grey` is no header."""
     figures = [figure for other in below if (figure := parse_figure(other.strip()))]
     has_words = any(not is_blank(other) and not _is_figure(other) for other in below)
     return _is_figure(cell) and (has_words or len(set(map(_unit_word, figures))) > 1)
@@ -167,7 +167,7 @@ def _has_time(cell: str) -> bool:
 
 
 def _is_value(cell: str, below: Sequence[str]) -> bool:
-    """Whether a cell is a figure as those below it are: `10 mm` above 20 is a name, `$10` none."""
+    """Whether a cell is a figure like those below it: `$10`, but not a name `10 mm` above 20."""
     if not _is_figure(cell):
         return False
     figure = parse_figure(cell.strip())
@@ -182,13 +182,13 @@ def _unit_word(figure: Quantity) -> str:
 
 
 def _is_grouping(above: FileRow, header: FileRow) -> bool:
-    """Whether the row directly above the names says of several of them to what they belong."""
+    """Whether the row directly above the names groups several of them."""
     (number, row), (below, names) = above, header
     return below == number + 1 and _filled(row[1:]) > 1 and not any(map(_is_figure, row + names))
 
 
 def _are_years(row: Sequence[str]) -> bool:
-    """Headers such as "Country, 2019, 2020, 2021" or "Crew, 1, 2, 3"."""
+    """Whether a row is a header such as "Country, 2019, 2020, 2021" or "Crew, 1, 2, 3"."""
     figures = [cell.strip() for cell in row if _is_figure(cell)]
     if not figures or _is_figure(row[0]) or len(set(figures)) < len(figures):
         return False
@@ -197,7 +197,7 @@ def _are_years(row: Sequence[str]) -> bool:
 
 
 def _header_depth(rows: Sequence[Sequence[str]]) -> int:
-    """Two where merged headers stand over a second line of names."""
+    """Return 2 if merged headers stand above a second row of names, else 1."""
     if len(rows) < 3:
         return 1
     first, second, third = rows[:3]
@@ -209,13 +209,13 @@ def _header_depth(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _are_units(row: Sequence[str]) -> bool:
-    """`kg`, `(mm)`, `in EUR`: the row says of what the figures of each column are."""
+    """Whether a row names the units of the columns: `kg`, `(mm)`, `in EUR`."""
     units = [cell.strip("[]() ").casefold().removeprefix("in ") for cell in row if cell.strip()]
     return len(units) > 1 and all(unit in UNIT_SIGNS for unit in units)
 
 
 def _fills_gaps(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether each column is named by one of two lines of headers."""
+    """Whether each column has a name in one of two header rows."""
     pairs = list(zip(first, second, strict=False))
     return all(a.strip() or b.strip() for a, b in pairs) and any(
         not a.strip() and b.strip() for a, b in pairs
@@ -223,7 +223,7 @@ def _fills_gaps(first: Sequence[str], second: Sequence[str]) -> bool:
 
 
 def _names(header: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Column names: merged cells reach to the right, empty ones get a number, twins a suffix."""
+    """Name the columns: merged cells reach right, empty ones get a number, duplicates a suffix."""
     if len(header) == 1:
         joined = [" ".join(cell.split()) for cell in header[0]]
     else:
@@ -245,14 +245,15 @@ def _names(header: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 
 def joined_name(parts: Iterable[str]) -> str:
-    """One name of a header in several rows, no word of it twice."""
+    """Join the rows of a header into one name without repeated words."""
     return " ".join(dict.fromkeys(word for part in parts for word in part.split()))
 
 
 def totals(rows: Sequence[Sequence[str]], *, is_whole: bool = True) -> list[bool]:
-    """Which rows add up others and are left out of every figure; of a part by their words alone.
+    """Return which rows are totals, which no figure includes.
 
-    Where they are many, only those whose figures are the sum of rows above them: `Total assets`
+    Without `is_whole`, the rows are part of a table and only their words decide. Where many rows
+    are named totals, only those count whose figures are the sum of rows above them: `Total assets`
     among `Total …` is a row like any other.
     """
     flags = list(map(is_total, rows))
@@ -266,11 +267,11 @@ def totals(rows: Sequence[Sequence[str]], *, is_whole: bool = True) -> list[bool
 
 
 def _sums(rows: Sequence[Sequence[str]]) -> list[bool]:
-    """Rows that add up those above them, whatever language says so: `Totale`, `Razem`.
+    """Return which rows add up those above them, in whatever language: `Totale`, `Razem`.
 
-    They hold one text and figures, and the last adds up all others. A figure may be the sum of
-    others by chance: so each of a row's figures is, and there are parts, columns or rows enough,
-    or all other rows hold more texts.
+    Such rows hold one text and figures, and the last one adds up all others. A figure may be the
+    sum of others by chance: therefore each figure of a row must be a sum, and there must be several
+    such rows or columns, or enough rows, or all other rows must hold more texts.
     """
     width, least = max(map(len, rows), default=0), LEAST_FIGURES * len(rows)
     columns = [[_value(row[column]) for row in rows] for column in range(1, width)]
@@ -294,7 +295,7 @@ def _value(cell: str | None) -> Decimal | None:
 
 
 def _running_sums(values: Sequence[Decimal | None], names: Sequence[bool]) -> list[int]:
-    """The places of what adds up all since the last such place; the last adds up all others."""
+    """Return the places that add up all values since the last one; the last adds up all."""
     last = max((place for place, value in enumerate(values) if value is not None), default=-1)
     sums: list[int] = []
     block, rows_of_block, every = Decimal(0), 0, Decimal(0)
@@ -327,7 +328,7 @@ def _only_names(row: Sequence[str]) -> bool:
 
 
 def is_total(row: Sequence[str]) -> bool:
-    """Whether its first words say that a row adds up the others: `Grand total`, `Kiel total`."""
+    """Whether the first words of a row name a total: `Grand total`, `Kiel total`."""
     cells = [cell.strip() for cell in row if cell and cell.strip()]
     return bool(cells) and bool(TOTAL.fullmatch(cells[0])) and not _is_figure(cells[0])
 
@@ -339,10 +340,10 @@ def _is_foreign_total(row: Sequence[str]) -> bool:
 def _adding_up(
     rows: Sequence[Sequence[str]], named: Sequence[bool], foreign: Sequence[bool] = ()
 ) -> list[bool]:
-    """Which of the candidates are the sum of the rows since the last one, or of all that are none.
+    """Return which candidates are the sum of the rows since the last total, or of all but totals.
 
-    What is named a total about so, by the last column in which it holds a figure; what only
-    begins as one in another language exactly, in all of them.
+    A row named a total must be near the sum in its last column with a figure; a row that only
+    begins like a total in another language must match exactly, in all columns.
     """
     width = max(map(len, rows), default=0)
     block, every = _Sums(width), _Sums(width)
@@ -377,7 +378,7 @@ class _Sums:
             self.counts[position] += 1
 
     def are(self, figures: Sequence[tuple[int, Decimal]]) -> bool:
-        """Whether a row holds just these, but for the rounding of figures with decimals."""
+        """Whether the sums are a row's figures, up to the rounding of figures with decimals."""
         return any(abs(value) >= LEAST_SUM for _, value in figures) and all(
             self.counts[position] > 1
             and abs(self.sums[position] - value) <= self._rounding(position, value)
@@ -401,17 +402,17 @@ def _filled(row: Sequence[str]) -> int:
 
 
 def is_formula(text: str) -> bool:
-    """Whether a cell says how it is computed instead of what comes of it."""
+    """Whether a cell holds a formula in place of its value."""
     return text.startswith("=") and len(text) > 1
 
 
 def is_blank(text: str) -> bool:
-    """Whether a cell says that it says nothing: `n/a`, `$ —`."""
+    """Whether a cell only marks a missing value: `n/a`, `$ —`."""
     return text.strip(" $€£¥%").casefold() in BLANK
 
 
 def is_amount(text: str) -> bool:
-    """Whether a cell holds a figure, a code of digits, or what stands in its place; no date."""
+    """Whether a cell holds a figure, a code of digits or a mark for a missing value; no date."""
     is_code = not text.strip(" 0123456789.,")
     return is_code or is_blank(text) or parse_figure(text.strip()) is not None
 

@@ -1,6 +1,6 @@
-"""`re` and `regex` whose patterns are compiled at their first use, or when there is time for all.
+"""`re` and `regex` whose patterns are compiled at their first use, or by `compile_all`.
 
-A page is shown before anything is asked, and compiling what reads questions and answers took a
+The first page is shown before any question; compiling the patterns for questions and answers took a
 fifth of the time until then.
 """
 
@@ -22,7 +22,7 @@ _waiting: "WeakSet[_LazyPattern]" = WeakSet()
 
 
 class _LazyPattern:
-    """Stands for a pattern; is as quick as one from its first use on."""
+    """A pattern that is compiled at its first use; as quick as a plain one afterwards."""
 
     def __init__(self, compile_now: Callable[[], Any]) -> None:
         self._compile = compile_now
@@ -35,7 +35,7 @@ class _LazyPattern:
 
 
 class _LazyModule:
-    """All that a module has, but for `compile`."""
+    """A regular-expression module whose `compile` is lazy."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -54,7 +54,7 @@ if not TYPE_CHECKING:
 
 
 def compile_all() -> None:
-    """Compile what still waits, so that nobody's question does."""
+    """Compile all patterns that are not compiled yet, so that no question waits for it."""
     for pattern in list(_waiting):
         _ = pattern._pattern
     _waiting.clear()

@@ -1,8 +1,8 @@
-"""Product names in text, by a lexicon and by shape; and codes of parts and errors.
+"""Find product names by a lexicon and by shape, and codes of parts and errors.
 
-One is at least five signs of letters and digits, eight digits, or digits with two stops between
-them, in which no word of six letters stands. Capitals, hyphens and the width of letters tell none
-from another.
+An identifier has at least five signs of letters and digits, or eight digits, or digits with two
+stops between them, and no word of six letters. Capitals, hyphens and the width of letters do not
+distinguish identifiers.
 """
 
 import re
@@ -39,7 +39,7 @@ _GOES_ON = regex.compile(r"[™®©]? (?:\p{Lu}|(?=[^\W_])[^\s,;:.!?()\[\]|]*\d)
 
 
 def _plain(text: str) -> str:
-    """The text as names are matched in it, the same length."""
+    """Return the text in the spelling for matching names, with the same length."""
     return text if text.isascii() else _ODD.sub(lambda odd: _PLAIN.get(odd[0], "\ufffd"), text)
 
 
@@ -48,7 +48,7 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A product name where it stands; `text` is its spelling there."""
+    """A product name at its place; `text` is its spelling there."""
 
     text: str
     start: int
@@ -68,11 +68,12 @@ class Lexicon:
         self._automaton: Any = None  # built at the first search
 
     def find(self, text: str) -> list[Name]:
-        """The names in a text, in order, not overlapping; of those that overlap, the longest."""
+        """Return the names in a text in order; where names overlap, only the longest."""
         return [Name(text[start:end], start, end) for _, start, end in self._matches(_plain(text))]
 
     def whole_names(self, text: str) -> set[str]:
-        """The names a text holds whole: `Aero 5` is not kept by `Aero 5 Pro` or `Aero 5-S`.
+        """Return the names that a text holds whole: `Aero 5` is not whole in `Aero 5 Pro` or `Aero
+        5-S`.
 
         Strict where `find` is generous: a name before another capitalised word or number counts
         as part of a longer name, known or not.
@@ -100,7 +101,7 @@ class Lexicon:
 
 
 class TypedNames:
-    """A lexicon for what people type: "aero 5 pro", or only "the Pro"."""
+    """A lexicon for names as people type them: "aero 5 pro", or only "the Pro"."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._spellings = {name.lower(): name for name in reversed(list(names)) if name.strip()}
@@ -111,14 +112,14 @@ class TypedNames:
         self._lexicon = Lexicon(self._spellings)
 
     def find(self, text: str) -> list[Name]:
-        """The names in a text, with the text's own spelling."""
+        """Return the names in a text, in the text's own spelling."""
         # "İ" is two characters in lower case
         lowered = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
         names = self._lexicon.find(lowered)
         return [Name(text[name.start : name.end], name.start, name.end) for name in names]
 
     def with_words(self, words: Sequence[str]) -> list[str]:
-        """The names that hold all of these words, given in lower case."""
+        """Return the names that hold all of these lower-case words."""
         if not words:
             return []
         fewest = min((self._by_word.get(word, []) for word in words), key=len)
@@ -127,12 +128,12 @@ class TypedNames:
 
 @lru_cache(LEXICONS_KEPT)
 def typed_names(lexicon: tuple[str, ...]) -> TypedNames:
-    """Indexed once, until the lexicon changes."""
+    """Return the index of a lexicon; it is built once for each lexicon."""
     return TypedNames(lexicon)
 
 
 def contains_name(text: str, name: str) -> bool:
-    """Whether a text holds this very name, whole."""
+    """Whether a text holds exactly this name, whole."""
     return name.strip() != "" and bool(Lexicon([name]).whole_names(text))
 
 
@@ -160,7 +161,7 @@ _GENERATION = re.compile(r" \((?:\d{4}|(?:\d+(?:st|nd|rd|th) )?[Gg]en(?:eration)
 
 
 def find_names(text: str) -> list[Name]:
-    """Whatever in a text is shaped like a product name.
+    """Return everything in a text that is shaped like a product name.
 
     Generous on purpose: a name too many costs a few tokens, a name too few is lost. Shapes are
     model codes (`AX-5400`), versions (`v2.1.3`), runs of capitalised words with their numbers
@@ -187,7 +188,7 @@ def _shapes(plain: str) -> tuple[Name, ...]:
 
 
 def _runs(plain: str) -> Iterator[list[Name]]:
-    """Words that could make one name, standing next to each other with single spaces between."""
+    """Yield runs of words that could make one name, with single spaces between them."""
     run: list[Name] = []
     for match in _TOKENS.finditer(plain):
         text = match[1]
@@ -206,7 +207,7 @@ def _runs(plain: str) -> Iterator[list[Name]]:
 
 
 def _parts(run: list[Name]) -> Iterator[list[Name]]:
-    """The run itself, or, of a headline in capitals, the parts between its ordinary words."""
+    """Yield the run itself, or the parts of a headline between its ordinary words."""
     if len(run) <= LONGEST_RUN:
         yield run
         return
@@ -230,7 +231,7 @@ def _continues(word: Name, plain: str) -> bool:
 
 
 def _without_ordinary(run: list[Name], *, begins: bool) -> list[Name]:
-    """The run without ordinary words at its ends, which are capitalised for other reasons."""
+    """Return the run without ordinary words at its ends, capitalised for other reasons."""
     first = int(begins and len(run) > 1 and run[0].bare in _WORDS["requests"])
     rare = [index for index, word in enumerate(run) if index >= first and word.bare not in _COMMON]
     words = run[rare[0] : rare[-1] + 1] if rare else []
@@ -284,14 +285,14 @@ _VERSION = re.compile(r"v?(\d+(?:\.\d+){2,})", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """One, as it is compared and as it was written."""
+    """One identifier, as it is compared and as it was written."""
 
     code: str
     written: str
 
 
 def identifiers(text: str) -> list[Identifier]:
-    """Those of a document's text, each once."""
+    """Return the identifiers in a document's text, each once."""
     results: dict[str, Identifier] = {}
     for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
         if code := code_of(run):
@@ -300,7 +301,7 @@ def identifiers(text: str) -> list[Identifier]:
 
 
 def identifiers_of_question(question: str) -> list[list[Identifier]]:
-    """Those of a question: for each, what it may be meant for, the longest first.
+    """Return for each identifier in a question its possible readings, the longest first.
 
     A question writes `KH 2319 K` with blanks, and a German one ties the code to a word:
     `KH-2319-K-Ventil`.
@@ -331,7 +332,7 @@ def _possible_codes(text: str, pieces: list[re.Match[str]]) -> Iterator[tuple[Id
 
 
 def code_of(run: str) -> str:
-    """How a run of signs is compared; nothing for one that is no identifier."""
+    """Return the form in which a run of signs is compared; "" if it is no identifier."""
     version = _VERSION.fullmatch(run)
     if version:
         return version[1]

@@ -1,10 +1,10 @@
-"""Text to sentences with exact offsets.
+"""Split text into sentences with exact offsets.
 
-A sentence is what a person would call one, inside the unit that its line belongs to: a list entry,
+A sentence is what a reader would call one, inside the unit that its line belongs to: a list entry,
 a table row, a heading and a line of a code fence are units of their own, everything else is a
 paragraph. A citation marker after the full stop belongs to the sentence before it.
 
-Each window is words of the text with the words that it cannot be understood without: the lead-in
+A window is a stretch of the text with the words without which it cannot be understood: the lead-in
 of a list, the label of a row and the header of a column.
 """
 
@@ -41,10 +41,10 @@ _END = 20  # characters
 
 
 class Lines:
-    """Told the lines of a text in order, says of each what kind it is of.
+    """Classifies the lines of a text, which are passed in order.
 
-    To know whether it is code, the beginning of a line up to a few visible characters is enough,
-    but for one in a fence or that begins with backticks or tildes.
+    The first few visible characters of a line suffice to tell whether it is code, except inside a
+    fence or if it begins with backticks or tildes.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Lines:
         return next((kind for kind, pattern in _KINDS if pattern.match(bare)), "sentence")
 
     def is_code(self, line: str) -> bool:
-        """Within a fence, closed or not, or of an indented block."""
+        """Whether a line is in a fence, closed or not, or in an indented block."""
         opening = _FENCE.match(line)
         if self._fence:
             run = line.strip(" \t>\r")
@@ -84,12 +84,12 @@ class Lines:
 
 
 def leads_in(text: str) -> bool:
-    """Whether it says nothing without what follows: it ends with a colon or asks."""
+    """Whether a text needs what follows: it ends with a colon or a question mark."""
     return bool(_LEADS_IN.search(text[-_END:]))
 
 
 def asks(text: str) -> bool:
-    """Whether it ends with a question."""
+    """Whether a text ends with a question."""
     return bool(_ASKS.search(text[-_END:]))
 
 
@@ -105,7 +105,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence with the kind of the line that it stands in."""
+    """A sentence with the kind of its line."""
 
     start: int
     end: int
@@ -149,12 +149,12 @@ _UNIT_ENDS = regex.compile(r"(?<=\d[ \u00a0]?[A-Za-zΩ]\.[ \t]+)(?=[A-Z])", rege
 
 
 def split_sentences(text: str) -> list[Span]:
-    """The sentences of a text, in order, trimmed; all that is not blank lies in one of them."""
+    """Return the trimmed sentences of a text in order; they cover all that is not blank."""
     return [Span(sentence.start, sentence.end) for sentence in read_sentences(text)]
 
 
 def read_sentences(text: str) -> list[Sentence]:
-    """The sentences with their kinds; a table's head is the row above its rule."""
+    """Return the sentences with their kinds; a table's head is the row above its rule."""
     results: list[Sentence] = []
     for start, end, kind in _blocks(text):
         if kind == "rule" and results and results[-1].kind == "row":
@@ -166,7 +166,7 @@ def read_sentences(text: str) -> list[Sentence]:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int, LineKind]]:
-    """Stretches of lines that no sentence crosses."""
+    """Yield the stretches of lines that no sentence crosses."""
     lines = Lines()
     begun: tuple[int, int, LineKind] | None = None
     for match in _LINE.finditer(text):
@@ -183,7 +183,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int, LineKind]]:
 
 
 def _continues(text: str, block: tuple[int, int, LineKind], start: int, line: str) -> bool:
-    """Whether a line goes on with the sentence of the line before: broken by width, not by will."""
+    """Whether a line continues the sentence of the line before, which was broken by its width."""
     stripped = line.lstrip()
     if not stripped or block[2] not in _PROSE:
         return False
@@ -194,7 +194,7 @@ def _continues(text: str, block: tuple[int, int, LineKind], start: int, line: st
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[Span | None]:
-    """Cut one block at its full stops, with the markers taken out of the way."""
+    """Cut one block at its full stops, ignoring citation markers."""
     entry = ENTRY.match(text, start, end)
     body = entry.end() if entry else start
     taken = (match.span() for match in _MARKERS.finditer(text, body, end))
@@ -210,7 +210,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span | None]:
 
 
 def _segments(plain: str) -> Iterator[str]:
-    """Sentences that joined are as long as `plain`."""
+    """Yield the sentences of a text; joined, they are as long as `plain`."""
     # Lone surrogates cannot be handed over, and a line break inside a block is only a blank;
     # each replacement is one character, so that offsets stay true.
     readable = _UNREADABLE.sub("\ufffd", plain)
@@ -226,7 +226,7 @@ def _segments(plain: str) -> Iterator[str]:
 
 
 def _is_one(sentence: str, following: str) -> bool:
-    """Whether the dot at the end is of an abbreviation, or begins what follows: `.NET`."""
+    """Whether the last dot belongs to an abbreviation, or to what follows: `.NET`."""
     end = sentence[-20:]
     if _LEADS_ON.search(end) or _BEGINS.search(end):
         return True
@@ -238,7 +238,7 @@ def _is_one(sentence: str, following: str) -> bool:
 
 
 def trimmed(text: str, start: int, end: int) -> Span | None:
-    """What is not blank at either end; None if all is."""
+    """Return the span without blanks at its ends; None if all of it is blank."""
     stretch = text[start:end]
     left = len(stretch) - len(stretch.lstrip())
     if left == len(stretch):
@@ -252,7 +252,7 @@ _MOST_WINDOWS = 400  # of one text: longer ones are read to there
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """`text[start:end]` with `around`: what it belongs to, a lead-in, a label, a header."""
+    """The stretch `text[start:end]` with its lead-in, label and header in `around`."""
 
     start: int
     end: int
@@ -264,22 +264,22 @@ class Window:
 
 @lru_cache(maxsize=512)
 def read_windows(text: str) -> tuple[Window, ...]:
-    """All windows of a text, in order; a table gives its cells, and each row whole."""
+    """Return the windows of a text in order; a table gives its cells and each whole row."""
     return tuple(islice(_BlockReader(text).read(), _MOST_WINDOWS))
 
 
 def plain(text: str) -> str:
-    """Without the signs of Markdown that emphasise."""
+    """Remove the emphasis signs of Markdown."""
     return _MARKUP.sub("", text).replace("\\|", "|").strip()
 
 
 def cells_of(line: str) -> list[str]:
-    """The cells of a table's row, plain; an escaped bar is none."""
+    """Return the plain cells of a table row; an escaped bar does not part cells."""
     return [plain(match[0]) for match in CELL.finditer(line.strip().strip("|"))]
 
 
 class _BlockReader:
-    """Walks over a text and remembers heading, lead-in and table header."""
+    """Reads a text in order and remembers heading, lead-in and table header."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -1,6 +1,6 @@
-"""The words of the languages we know: their lists, and a text as tokens.
+"""The word lists of the known languages, and the tokens of a text.
 
-The near words were written by `python -m benchmarks.related`; nothing is embedded here.
+The list of related words was written by `python -m benchmarks.related`; nothing is embedded here.
 """
 
 import re
@@ -21,7 +21,7 @@ LISTS = files("rag.language") / "languages"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Language:
-    """All words are in lower case; an expression is words with single blanks between."""
+    """The words of a language, in lower case; an expression has single blanks between its words."""
 
     code: str
     stemmer: str  # its name at Snowball
@@ -39,23 +39,23 @@ class Language:
 
     @property
     def function_words(self) -> frozenset[str]:
-        """They tell nothing of what a text is about."""
+        """Words that say nothing about the topic of a text."""
         return self.words["function_words"]
 
     @property
     def telling_words(self) -> frozenset[str]:
-        """Function words that tell this language from others."""
+        """Function words that distinguish this language from others."""
         return self.function_words - self.words["only_in_it"]
 
 
 def read_lists(name: str) -> dict[str, Any]:
-    """A file of lists of words."""
+    """Read a file of word lists."""
     text = (LISTS / f"{name}.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 
 def read_language(code: str) -> Language:
-    """A language from its file."""
+    """Read a language from its file."""
     lists = read_lists(code)
     readers = {
         "words": words,
@@ -72,7 +72,7 @@ def read_language(code: str) -> Language:
 def _forms(
     forms: Mapping[str, Sequence[str]], parts: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
-    """With each `{part}` put in, which may have parts itself."""
+    """Return the forms with each `{part}` replaced; parts may contain parts."""
 
     def filled(form: str) -> str:
         return re.sub(r"\{([a-z_]+)\}", lambda match: filled(parts[match[1]]), form)
@@ -81,18 +81,18 @@ def _forms(
 
 
 def words(text: str) -> frozenset[str]:
-    """A closed class of words."""
+    """Return the set of words in a text separated by blanks."""
     return frozenset(text.split())
 
 
 def _read_groups(text: str) -> tuple[tuple[str, ...], ...]:
-    """Expressions have commas between, groups of them semicolons."""
+    """Read groups of expressions: commas part expressions, semicolons part groups."""
     groups = (group.split(",") for group in text.split(";"))
     return tuple(tuple(" ".join(one.split()) for one in group) for group in groups)
 
 
 def meanings(text: str) -> dict[str, Any]:
-    """Groups of expressions, each behind a colon and what they stand for, a number or a sign."""
+    """Read groups of expressions, each after its meaning, a number or a sign, and a colon."""
     results: dict[str, Any] = {}
     for group in text.split(";"):
         value, _, expressions = group.partition(":")
@@ -104,17 +104,17 @@ def meanings(text: str) -> dict[str, Any]:
 
 
 def any_pattern(text: str) -> str:
-    """The patterns of some lines as one."""
+    """Join the patterns of several lines into one."""
     return "|".join(text.split("\n")).strip("|")
 
 
 def any_of(words: Iterable[str]) -> str:
-    """A pattern that matches any of some words, the longest first."""
+    """Return a pattern that matches any of the words, the longest first."""
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
 def _codes() -> list[str]:
-    """A language is a file whose name has two letters."""
+    """Return the codes of the languages: files whose names have two letters."""
     names = (path.name.removesuffix(".toml") for path in LISTS.iterdir())
     return sorted(name for name in names if len(name) == 2)
 
@@ -126,14 +126,14 @@ LANGUAGES: tuple[Language, ...] = (
 
 
 def all_words(name: str) -> frozenset[str]:
-    """What any language has of a class of words, but for what means something else in another."""
+    """Return the words of a class in all languages, without those that others read differently."""
     return frozenset[str]().union(
         *(language.words[name] - language.words["only_in_it"] for language in LANGUAGES)
     )
 
 
 def all_meanings(name: str) -> dict[str, Any]:
-    """What the expressions of a class stand for, in any language."""
+    """Return the meanings of a class of expressions in all languages."""
     return {
         words: meaning
         for language in LANGUAGES
@@ -143,7 +143,7 @@ def all_meanings(name: str) -> dict[str, Any]:
 
 
 def phrases(name: str) -> str:
-    """What any language has for it, as one pattern."""
+    """Return the patterns of this name in all languages as one pattern."""
     return "|".join(filter(None, (language.patterns[name] for language in LANGUAGES)))
 
 
@@ -165,7 +165,7 @@ _WRITTEN_IN = 0.25  # share of the letters; product names are in Latin ones
 
 
 def spoken(text: str) -> str:
-    """The code of a language, or of letters that several use; "" where neither is sure."""
+    """Return the code of a text's language or of a shared script; "" if neither is sure."""
     lowered = _WORD.findall(text[:_READ].casefold())
     if not text.isascii() and (script := _script("".join(lowered))):
         return script
@@ -208,7 +208,7 @@ LONGEST = 8_000  # characters: what is longer is read again
 
 
 def memoised(read: Callable[[str], Read]) -> Callable[[str], Read]:
-    """For functions of a text alone, whose results nobody changes."""
+    """Cache a function of a text alone, whose results nobody changes."""
     cached = lru_cache(MOST_TEXTS)(read)
 
     @wraps(read)
@@ -219,7 +219,7 @@ def memoised(read: Callable[[str], Read]) -> Callable[[str], Read]:
 
 
 class Token(NamedTuple):
-    """A word as it stands in a text; `text[start:end]` is it."""
+    """A word at its place: `text[start:end]`."""
 
     text: str
     start: int
@@ -231,16 +231,16 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The words and figures of a text, in order."""
+    """Yield the words and figures of a text in order."""
     return (Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text))
 
 
 def language_of(text: str, *around: str) -> Language:
-    """The language that most function words of a text belong to; English where none tells.
+    """Return the language that most function words of a text belong to, by default English.
 
-    A few words may hold one of another language by chance ("aero 5 pro warranty"): where they tell
-    too little, what stands `around` decides, such as the last question or the passages that were
-    found: by itself, or together with the text.
+    A short text may hold a function word of another language by chance ("aero 5 pro warranty"):
+    where a text has too few, the texts `around` it decide, such as the last question or the
+    passages found: alone, or together with the text.
     """
     language, is_sure = _tell_language(text)
     if is_sure:
@@ -251,7 +251,7 @@ def language_of(text: str, *around: str) -> Language:
 
 @lru_cache(maxsize=4096)
 def _tell_language(text: str) -> tuple[Language, bool]:
-    """A text's language, and whether it tells it by more than one word, or asks in it."""
+    """Return a text's language, and whether several words or a question word show it."""
     begun = text[:4000]
     lowered = [token.lowered for token in tokens(begun) if not _is_in_a_name(begun, token.start)]
     letters = Counter(begun.lower())
@@ -268,7 +268,7 @@ def _tell_language(text: str) -> tuple[Language, bool]:
 
 
 def _is_in_a_name(text: str, start: int) -> bool:
-    """Whether a word is written large within a sentence: `Pro` of `Aero 5 Pro` is no German."""
+    """Whether a word is capitalised within a sentence: `Pro` of `Aero 5 Pro` is no German."""
     if not text[start].isupper():
         return False
     before = text[:start].rstrip(" \n*#>-")
@@ -277,10 +277,10 @@ def _is_in_a_name(text: str, start: int) -> bool:
 
 @lru_cache(REMEMBERED)
 def stem_of(word: str, rules: str) -> str:
-    """The stem of a word in lower case, by Snowball's rules of this name.
+    """Return the stem of a lower-case word by the Snowball rules of this name.
 
-    A stemmer keeps the word that it works on in itself: two threads in one would mix their words,
-    and what came of that would be remembered.
+    A stemmer keeps the word that it works on in itself: two threads using one would mix their
+    words, and the wrong result would stay cached.
     """
     with _turn:
         if rules not in _stemmers:
@@ -292,15 +292,15 @@ def stem_of(word: str, rules: str) -> str:
 
 @lru_cache(REMEMBERED)
 def stem(word: str, code: str = "en") -> str:
-    """The word without its endings: `charges` and `charging` meet."""
+    """Return the word without its endings: `charges` and `charging` have the same stem."""
     return stem_of(_POSSESSIVE.sub("", word.lower()), _RULES[code])
 
 
 @lru_cache(maxsize=8192)
 def content_words(text: str, language: Language | None = None) -> tuple[str, ...]:
-    """The stems of all words that carry meaning, in order; figures are not among them.
+    """Return the stems of all content words in order, without figures.
 
-    Where a script sets no blanks, pairs of letters stand for words.
+    In a script without blanks, pairs of letters stand for words.
     """
     spoken = language or language_of(text)
     results: list[str] = []
@@ -315,7 +315,7 @@ def content_words(text: str, language: Language | None = None) -> tuple[str, ...
 
 
 def is_function_word(lowered: str, language: Language = ENGLISH) -> bool:
-    """Whether a word tells nothing of what a text is about: `of`, `won't`, `it's`."""
+    """Whether a word says nothing about the topic of a text: `of`, `won't`, `it's`."""
     return (
         lowered in STOP_WORDS
         or lowered in language.function_words
@@ -325,7 +325,7 @@ def is_function_word(lowered: str, language: Language = ENGLISH) -> bool:
 
 
 def terms(text: str) -> frozenset[str]:
-    """The distinct stems of the words that carry meaning."""
+    """Return the distinct stems of the content words."""
     return frozenset(content_words(text))
 
 
@@ -349,20 +349,20 @@ def _stem_groups() -> dict[str, frozenset[str]]:
 
 
 def alike(word: str) -> frozenset[str]:
-    """The stems of words that mean the same or about the same, itself not among them."""
+    """Return the stems of words with the same or a similar meaning, without the word itself."""
     one = canonical(word)
     near = (like for other in {one, *related(one)} for like in _stem_groups().get(other, {other}))
     return frozenset(near) - {word}
 
 
 def canonical(word: str) -> str:
-    """The stem that stands for all stems of its group of synonyms."""
+    """Return the stem that stands for all stems of its group of synonyms."""
     return _synonym_stems().get(word, word)
 
 
 @cache
 def _related_words() -> dict[str, frozenset[str]]:
-    """Both ways, in the stems that stand for their groups."""
+    """Return the related words in both directions, by the stems that stand for their groups."""
     results = defaultdict[str, set[str]](set)
     lines = (LISTS / "en_related.txt").read_text(encoding="utf-8")
     for line in lines.splitlines():
@@ -374,7 +374,7 @@ def _related_words() -> dict[str, frozenset[str]]:
 
 
 def alternatives(word: str) -> frozenset[str]:
-    """The words of which this one excludes each: other days, other colours; and their stems."""
+    """Return the words that this one excludes, such as other days or colours, and their stems."""
     return _alternatives().get(word, frozenset())
 
 
@@ -392,13 +392,13 @@ def _alternatives() -> dict[str, frozenset[str]]:
 
 
 def related(word: str) -> frozenset[str]:
-    """The words that mean about the same."""
+    """Return the words with a similar meaning."""
     return _related_words().get(word, frozenset())
 
 
 @cache
 def opposites() -> dict[str, frozenset[str]]:
-    """Stems to the stems that say the opposite."""
+    """Return the stems with the opposite meaning, by stem."""
     results = defaultdict[str, set[str]](set)
     for language in LANGUAGES:
         for pair in language.groups["opposites"]:
