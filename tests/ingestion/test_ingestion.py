@@ -403,6 +403,7 @@ class TestReindex:
         monkeypatch.setattr(house.store, "mark_embedded", mark)
         house.ingest_text("news.md", "# News\n\nThe lamp is green.")
         threads[0].join()
+        house.ingestion.synchronise()  # of what one of the two gave back unembedded when it ended
 
         assert house.is_level()
 
