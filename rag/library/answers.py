@@ -11,11 +11,9 @@ says something else.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from enum import StrEnum
 from itertools import groupby
 from pathlib import PurePosixPath
-from typing import Protocol, TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import Engine, exists, select
@@ -143,28 +141,22 @@ class Phrases:
     def counted(self, one: str, count: int) -> str:
         return self._words[one] if count == 1 else self._words[f"{one}s"].format(n=f"{count:,}")
 
-    def date(self, when: datetime) -> str:
-        month = self._words["months"].split()[when.month - 1]
-        return self.say("date", day=when.day, month=month, year=when.year)
-
-    def size(self, documents: Iterable[Document]) -> str:
-        return size_in_words(sum(document.size_bytes for document in documents))
-
     def facts(self, document: Document, *more: str) -> str:
         """Return a document's kind, size and date, in one line."""
-        added = self.say("added", date=self.date(document.ingested_at))
-        parts = (kind_in_words(document.media_type), size_in_words(document.size_bytes), *more)
-        return " · ".join((*parts, added))
-
-    def entry(self, document: Document, *more: str) -> str:
-        return f"- {label_of(document)}: {self.facts(document, *more)}"
-
-    def listed(self, documents: Sequence[Document], most: int = MOST_LISTED) -> str:
-        entries = [self.entry(document) for document in documents[:most]]
-        rest = len(documents) - most
-        return "\n".join(
-            [*entries, *([f"\n{self.say('more', n=f'{rest:,}')}"] if rest > 0 else [])]
+        when = document.ingested_at
+        month = self._words["months"].split()[when.month - 1]
+        date = self.say("date", day=when.day, month=month, year=when.year)
+        size = size_in_words(document.size_bytes)
+        return " · ".join(
+            (kind_in_words(document.media_type), size, *more, self.say("added", date=date))
         )
+
+    def listed(self, documents: Sequence[Document]) -> str:
+        lines = [f"- {label_of(one)}: {self.facts(one)}" for one in documents[:MOST_LISTED]]
+        rest = len(documents) - MOST_LISTED
+        if rest > 0:
+            lines.append(f"\n{self.say('more', n=f'{rest:,}')}")
+        return "\n".join(lines)
 
 
 def label_of(document: Document) -> str:
@@ -219,17 +211,6 @@ _SECTION = re.compile(
 )
 _NUMBERED = re.compile(r"\d+(?:\.\d+)*")
 ENOUGH = 0.5  # share of a name's words that is enough
-NameWords = tuple[str, ...]
-
-
-class HasFileName(Protocol):
-    """Anything with a file's name."""
-
-    @property
-    def name(self) -> str: ...
-
-
-N = TypeVar("N", bound=HasFileName)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,13 +218,25 @@ class DocumentStretch:
     """A document, or a part of it."""
 
     document: Document
-    sections: tuple[Section, ...]
+    sections: Sequence[Section]
     heading: str = ""  # of the part, "" for all
 
 
-def words_of(name: str) -> NameWords:
+@dataclass(frozen=True, slots=True)
+class UnreadFile:
+    """A file that is not in the library, and why."""
+
+    name: str
+    reason: str  # begins with the name
+
+
+def _plain_words(text: str) -> list[str]:
+    return _SEPARATORS.sub(" ", text.casefold()).split()
+
+
+def words_of(name: str) -> tuple[str, ...]:
     """Return the stemmed words of a name, without those such as "document" around it."""
-    results = [stem(word) for word in _SEPARATORS.sub(" ", name.casefold()).split()]
+    results = [stem(word) for word in _plain_words(name)]
     while results and results[0] in _AROUND:
         results.pop(0)
     while results and results[-1] in _AROUND:
@@ -264,58 +257,38 @@ def documents_hinted(subject: str, documents: Iterable[Document]) -> list[Docume
 
 
 def _scored(subject: str, documents: Iterable[Document]) -> list[tuple[float, Document]]:
-    wanted = words_of(subject)
-    return (
-        [(_share_of_name(wanted, _names_of(document)), document) for document in documents]
-        if wanted
-        else []
-    )
+    """Score each document: 2 for its whole name, else the share of a name that is said.
+
+    0 with other words; none for a subject without words.
+    """
+    whole = words_of(subject)
+    if not whole:
+        return []
+    words, scored = set(whole), []
+    for document in documents:
+        path = PurePosixPath(document.name)
+        names = [words_of(name) for name in (document.title, path.stem, path.name, document.name)]
+        shares = [len(words) / len(set(name)) for name in names if words <= set(name)]
+        scored.append((2.0 if whole in names else max(shares, default=0.0), document))
+    return scored
 
 
-def files_named(text: str, files: Sequence[N]) -> list[N]:
-    """Return the files whose names stand in a text, with their ending or without."""
-    words = f" {' '.join(_SEPARATORS.sub(' ', text.casefold()).split())} "
-    return [
-        file for file in files if any(f" {name} " in words for name in _spoken_names(file.name))
-    ]
+def files_named(text: str, files: Sequence[UnreadFile]) -> list[UnreadFile]:
+    """Return the files whose names stand in a text, with their ending or without.
 
-
-def _spoken_names(name: str) -> list[str]:
-    """Return "lease scan pdf" and "lease scan" for `lease-scan.pdf`; no single words."""
-    path = PurePosixPath(name)
-    forms = [
-        " ".join(_SEPARATORS.sub(" ", form.casefold()).split()) for form in (path.name, path.stem)
-    ]
-    return [form for form in forms if " " in form]
-
-
-def _names_of(document: Document) -> list[NameWords]:
-    path = PurePosixPath(document.name)
-    names = (document.title, path.stem, path.name, document.name)
-    return [words_of(name) for name in names]
-
-
-def _share_of_name(wanted: NameWords, names: Sequence[NameWords]) -> float:
-    """Return 2 for a whole name, else the share of a name that is said; 0 with other words."""
-    if wanted in names:
-        return 2.0
-    wanted_words = set(wanted)
-    return max(
-        (len(wanted_words) / len(set(name)) for name in names if wanted_words <= set(name)),
-        default=0.0,
-    )
+    `lease-scan.pdf` is named by "lease scan pdf" and "lease scan"; none by a single word.
+    """
+    words = f" {' '.join(_plain_words(text))} "
+    results = []
+    for file in files:
+        path = PurePosixPath(file.name)
+        names = [" ".join(_plain_words(name)) for name in (path.name, path.stem)]
+        if any(" " in name and f" {name} " in words for name in names):
+            results.append(file)
+    return results
 
 
 # ── Sections ─────────────────────────────────────────────────────────────────────────────────
-
-
-def section_and_document(subject: str) -> tuple[str, str] | None:
-    """Return the two names in "section 2 of the handbook", or None."""
-    match = _SECTION.fullmatch(subject)
-    if match is None:
-        return None
-    section, document = match["a"] or match["c"], match["b"] or match["d"]
-    return section, document
 
 
 def part_called(
@@ -326,8 +299,8 @@ def part_called(
         for depth, title in enumerate(section.heading_path, start=1):
             if is_heading(heading, title):
                 above = section.heading_path[:depth]
-                readable = tuple(other for other in sections if other.heading_path[:depth] == above)
-                return DocumentStretch(document, readable, title)
+                below = [other for other in sections if other.heading_path[:depth] == above]
+                return DocumentStretch(document, below, title)
     return None
 
 
@@ -347,14 +320,6 @@ _UNNAMED = (
 
 
 LATELY = 6  # messages
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadFile:
-    """A file that is not in the library, and why."""
-
-    name: str
-    reason: str  # begins with the name
 
 
 class Remarks:
@@ -379,17 +344,14 @@ class Remarks:
         if sources and (missing := self._unnamed(question, session.readable())):
             notices.append(Notice(NoticeKind.OTHER_PRODUCT, _UNNAMED.format(missing)))
         remark = other_language(question, sources) if self._knows_english_only else ""
-        if remark and not self._repeats(session, remark):
-            notices.append(Notice(NoticeKind.OTHER_LANGUAGE, remark))
+        if remark:
+            answers = [message.answer for message in session.recent(LATELY) if message.answer]
+            if not any(notice.text == remark for old in answers for notice in old.notices):
+                notices.append(Notice(NoticeKind.OTHER_LANGUAGE, remark))
         if not is_sure:
             failed = files_named(question, self._unread(session.owner))
             notices += [Notice(NoticeKind.UNREAD, file.reason) for file in failed]
         return notices
-
-    def _repeats(self, session: SessionTranscript, text: str) -> bool:
-        """Return whether a recent answer has the same notice."""
-        answers = (message.answer for message in session.recent(LATELY))
-        return any(notice.text == text for answer in answers if answer for notice in answer.notices)
 
     def _unnamed(self, question: str, readable: Readable) -> str:
         """Return the first name in a question of which no text holds a single word, else "".
@@ -449,24 +411,19 @@ _UNREAD = (
 )
 
 
-class UnreadFiles:
-    """The uploads that failed at their last try."""
+def unread_files(engine: Engine, sees_all: Callable[[str], bool], owner: str) -> list[UnreadFile]:
+    """Return the uploads that failed at their last try and that an owner may see, by name.
 
-    def __init__(self, engine: Engine, sees_all: Callable[[str], bool]) -> None:
-        """`sees_all` says whether an owner may see others' uploads."""
-        self._engine = engine
-        self._sees_all = sees_all
-
-    def __call__(self, owner: str) -> list[UnreadFile]:
-        """Return the unread files that an owner may see, by name."""
-        with reading(self._engine) as connection:
-            rows = connection.execute(_UNREAD).all()
-        everything = self._sees_all(owner)
-        return [
-            UnreadFile(row.subject, row.error or row.subject)
-            for row in rows
-            if everything or row.owner == owner
-        ]
+    `sees_all` says whether an owner may see others' uploads.
+    """
+    with reading(engine) as connection:
+        rows = connection.execute(_UNREAD).all()
+    is_all = sees_all(owner)
+    return [
+        UnreadFile(row.subject, row.error or row.subject)
+        for row in rows
+        if is_all or row.owner == owner
+    ]
 
 
 FEWEST_WORDS = 5
@@ -485,21 +442,20 @@ class QuotedStretch:
     section: int  # its index
     heading: str  # the innermost above it
     start: int
-    end: int
     text: str
     is_first: bool  # of its section
     is_entry: bool
 
 
-def key_statements(sections: Sequence[Section], most: int) -> list[QuotedStretch]:
-    """Return at most `most` statements, in reading order."""
+def key_statements(sections: Sequence[Section]) -> list[QuotedStretch]:
+    """Return at most `MOST_STATEMENTS` statements, in reading order."""
     results = [stretch for section in sections for stretch in statements_of(section)]
     words = [content_words(result.text) for result in results]
     counts = Counter(word for statement in words for word in statement)
     total = sum(counts.values()) or 1
     worth = {word: count / total for word, count in counts.items()}
     chosen: list[int] = []
-    while len(chosen) < min(most, len(results)):
+    while len(chosen) < min(MOST_STATEMENTS, len(results)):
         quoted = {results[index].section for index in chosen}
         left = (index for index in range(len(results)) if index not in chosen)
         best = max(left, key=lambda index: _value(results[index], words[index], worth, quoted))
@@ -528,15 +484,8 @@ def statements_of(section: Section) -> Iterator[QuotedStretch]:
     for unit in units_of(section.text):
         if unit.kind != "row" and FEWEST_WORDS <= len(unit.text.split()) <= MOST_WORDS:
             heading = section.heading_path[-1] if section.heading_path else ""
-            yield QuotedStretch(
-                section.index,
-                heading,
-                unit.start,
-                unit.end,
-                unit.text,
-                is_first,
-                unit.kind == "entry",
-            )
+            is_entry = unit.kind == "entry"
+            yield QuotedStretch(section.index, heading, unit.start, unit.text, is_first, is_entry)
             is_first = False
 
 
@@ -555,13 +504,7 @@ Unread = Callable[[str], Sequence[UnreadFile]]  # by owner
 class LibraryAnswers:
     """Answers questions about the library from its database."""
 
-    def __init__(
-        self,
-        mentions: NameMentions,
-        unread: Unread,
-        *,
-        is_without_model: bool,
-    ) -> None:
+    def __init__(self, mentions: NameMentions, unread: Unread, *, is_without_model: bool) -> None:
         self._mentions, self._documents = mentions, mentions.documents
         self._unread = unread
         self._is_without_model = is_without_model
@@ -616,16 +559,13 @@ class LibraryAnswers:
         if topic.kind is LibraryTopic.NEWEST:
             newest = sorted(documents, key=lambda document: document.ingested_at, reverse=True)
             return _direct(f"{speech.say('newest')}\n\n{speech.listed(newest[:MOST_NEWEST])}")
-        size = speech.size(documents)
+        size = size_in_words(sum(document.size_bytes for document in documents))
         n = speech.counted("document", len(documents))
-        paragraphs = [speech.say("contents", n=n, kinds=kinds_of(documents), size=size)]
-        paragraphs.append(speech.listed(documents))
+        head = speech.say("contents", n=n, kinds=kinds_of(documents), size=size)
+        paragraphs = [head, speech.listed(documents)]
         failed = self._unread(session.owner)
         if failed:
-            paragraphs += [
-                speech.say("unread", n=speech.counted("file", len(failed))),
-                _reasons(failed),
-            ]
+            paragraphs.append(_unread_part(failed, speech))
         return _direct("\n\n".join(paragraphs))
 
     def _not_read(
@@ -637,8 +577,7 @@ class LibraryAnswers:
             return _direct(_reasons(failed)) if failed else None
         if not failed:
             return _direct(speech.say("all_read"))
-        head = speech.say("unread", n=speech.counted("file", len(failed)))
-        return _direct(f"{head}\n\n{_reasons(failed)}")
+        return _direct(_unread_part(failed, speech))
 
     # ── Who mentions it ──────────────────────────────────────────────────────────────────────
 
@@ -646,10 +585,7 @@ class LibraryAnswers:
         self, session: SourceRegister, topic: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
         readable = session.readable()
-        results = {
-            asked_for: self._holding(asked_for, readable)
-            for asked_for in _sought_names(topic.subject)
-        }
+        results = {name: self._holding(name, readable) for name in _sought_names(topic.subject)}
         if len(results) > 1 and not all(results.values()):
             results = {topic.subject: self._holding(_without_article(topic.subject), readable)}
         if topic.kind is LibraryTopic.TOPIC and not all(results.values()):
@@ -664,32 +600,25 @@ class LibraryAnswers:
 
     def _holding(self, words: str, readable: Readable) -> dict[str, list[Chunk]]:
         """Return the chunks with the words, by document id, in the order of documents' names."""
-        chunks_found = sorted(
-            self._mentions.everywhere(words, readable), key=lambda chunk: chunk.document_name
-        )
-        of_each = groupby(chunks_found, key=lambda chunk: chunk.document_id)
-        return {document_id: list(chunks) for document_id, chunks in of_each}
+        chunks = self._mentions.everywhere(words, readable)
+        chunks.sort(key=lambda chunk: chunk.document_name)
+        by_document = groupby(chunks, key=lambda chunk: chunk.document_id)
+        return {document_id: list(of_document) for document_id, of_document in by_document}
 
     def _documents_holding(
-        self,
-        session: SourceRegister,
-        words: str,
-        chunks: dict[str, list[Chunk]],
-        speech: Phrases,
+        self, session: SourceRegister, words: str, chunks: dict[str, list[Chunk]], speech: Phrases
     ) -> tuple[str, list[Source]]:
         shown = in_words(words)
         if not chunks:
             return speech.say("nowhere", words=shown), []
-        firsts = [chunk[0] for chunk in chunks.values()][:MOST_CITED]
+        firsts = [of_document[0] for of_document in chunks.values()][:MOST_CITED]
         sources = self._register(session, firsts)
-        numbers = {source.document_id: source.marker for source in sources}
-        documents = {
-            document.id: document for document in self._documents.documents(session.readable())
-        }
+        markers = {source.document_id: source.marker for source in sources}
+        documents = {one.id: one for one in self._documents.documents(session.readable())}
         entries = [
-            f"- {label_of(documents[key])}: {speech.counted('place', len(those))}"
-            f" {numbers.get(key, '')}".rstrip()
-            for key, those in chunks.items()
+            f"- {label_of(documents[key])}: {speech.counted('place', len(of_document))}"
+            f" {markers.get(key, '')}".rstrip()
+            for key, of_document in chunks.items()
             if key in documents
         ]
         n = speech.counted("document", len(chunks))
@@ -715,18 +644,15 @@ class LibraryAnswers:
         if failed:
             return _direct(_reasons(failed), declined=True)
         stretches = self._stretches_of(session, topic)
-        if not stretches:
+        if not stretches or len(stretches) > MOST_TO_CHOOSE:
             return None
         if len(stretches) > 1:
-            if len(stretches) > MOST_TO_CHOOSE:
-                return None
-            choice = speech.listed([stretch.document for stretch in stretches], MOST_LISTED)
+            choice = speech.listed([stretch.document for stretch in stretches])
             return _direct(f"{speech.say('which')}\n\n{choice}", declined=True)
-        if topic.kind is LibraryTopic.SUMMARY:
-            return self._summary(session, stretches[0], speech) or self._about(
-                session, stretches[0], speech
-            )
-        return self._about(session, stretches[0], speech)
+        [stretch] = stretches
+        is_summary = topic.kind is LibraryTopic.SUMMARY
+        summary = self._summary(session, stretch, speech) if is_summary else None
+        return summary or self._about(session, stretch, speech)
 
     def _stretches_of(
         self, session: SessionHandle, topic: LibraryQuestion
@@ -739,28 +665,31 @@ class LibraryAnswers:
         named = documents_named(topic.subject, documents)
         if named:
             return self._whole(named, readable)
-        both = section_and_document(topic.subject)
-        if both is not None:
-            heading, document = both
+        part_of = _SECTION.fullmatch(topic.subject)
+        if part_of is not None:  # such as "section 2 of the handbook"
+            heading, document = part_of["a"] or part_of["c"], part_of["b"] or part_of["d"]
             named = documents_named(document, documents) or documents_hinted(document, documents)
             if _THIS.fullmatch(document):
                 named = self._spoken_of(session)
-            parts = (part_called(heading, *self._read(candidate, readable)) for candidate in named)
+            parts = (
+                part_called(heading, one.document, one.sections)
+                for one in self._whole(named, readable)
+            )
             return [part for part in parts if part is not None]
         if topic.kind is not LibraryTopic.SUMMARY:
             return []
         return self._whole(documents_hinted(topic.subject, documents), readable)
 
     def _whole(self, documents: Sequence[Document], readable: Readable) -> list[DocumentStretch]:
-        return [DocumentStretch(*self._read(document, readable)) for document in documents]
-
-    def _read(self, document: Document, readable: Readable) -> tuple[Document, tuple[Section, ...]]:
-        return document, tuple(self._documents.sections(document.id, readable))
+        return [
+            DocumentStretch(document, self._documents.sections(document.id, readable))
+            for document in documents
+        ]
 
     def _spoken_of(self, session: SessionHandle) -> list[Document]:
         """Return the document that the last answer cited first; else the only one there is."""
         documents = self._documents.documents(session.readable())
-        for message in reversed(session.recent(6)):
+        for message in reversed(session.recent(LATELY)):
             if message.role == Role.ASSISTANT and message.answer and message.answer.citations:
                 number = message.answer.citations[0].number
                 ids = {source.document_id for source in session.sources([number])}
@@ -776,11 +705,8 @@ class LibraryAnswers:
         facts = speech.facts(document, speech.counted(*count))
         paragraphs = [f"{label_of(document)}: {facts}."]
         first = [statement for section in sections[:3] for statement in statements_of(section)]
-        quoted, sources = self._quoted(
-            session,
-            document,
-            [replace(statement, heading="") for statement in first[:FIRST_STATEMENTS]],
-        )
+        statements = [replace(statement, heading="") for statement in first[:FIRST_STATEMENTS]]
+        quoted, sources = self._quoted(session, document, statements)
         if quoted:
             paragraphs += [speech.say("begins"), "\n".join(quoted)]
         headings = outline(document, sections)
@@ -791,7 +717,7 @@ class LibraryAnswers:
     def _summary(
         self, session: SourceRegister, stretch: DocumentStretch, speech: Phrases
     ) -> DirectAnswer | None:
-        statements = key_statements(stretch.sections, MOST_STATEMENTS)
+        statements = key_statements(stretch.sections)
         if len({statement.heading for statement in statements}) == 1:
             statements = [replace(statement, heading="") for statement in statements]
         quoted, sources = self._quoted(session, stretch.document, statements)
@@ -808,12 +734,16 @@ class LibraryAnswers:
     ) -> tuple[list[str], tuple[Source, ...]]:
         """Return each statement as a list item, with the number of the chunk that it begins in."""
         chunks = self._documents.chunks_of(document.id, session.readable())
-        places = [(statement, _chunk_at(chunks, statement)) for statement in statements]
-        placed = [(quotable, chunk) for quotable, chunk in places if chunk is not None]
+        placed: list[tuple[QuotedStretch, Chunk]] = []
+        for statement in statements:
+            for chunk in chunks:
+                if chunk.section_index == statement.section and chunk.end > statement.start:
+                    placed.append((statement, chunk))
+                    break
         sources = self._register(session, list(dict.fromkeys(chunk for _, chunk in placed)))
         numbers = {source.chunk_id: source.number for source in sources}
         entries = [
-            f"- {_cited_quotation(quotable, numbers[chunk.id])}" for quotable, chunk in placed
+            f"- {_cited_quotation(statement, numbers[chunk.id])}" for statement, chunk in placed
         ]
         return entries, tuple(sources)
 
@@ -833,6 +763,11 @@ def _reasons(failed: Sequence[UnreadFile]) -> str:
     return "\n".join(f"- {in_words(file.reason)}" for file in failed)
 
 
+def _unread_part(failed: Sequence[UnreadFile], speech: Phrases) -> str:
+    head = speech.say("unread", n=speech.counted("file", len(failed)))
+    return f"{head}\n\n{_reasons(failed)}"
+
+
 def _sought_names(subject: str) -> list[str]:
     """Return the subject, or each of two names in it; quotes keep it whole."""
     if subject[0] in _QUOTES and not set(_QUOTES) & set(subject[1:-1]):
@@ -842,8 +777,3 @@ def _sought_names(subject: str) -> list[str]:
 
 def _without_article(subject: str) -> str:
     return _ARTICLE.sub("", subject.strip(f" {_QUOTES}"), count=1)
-
-
-def _chunk_at(chunks: Sequence[Chunk], statement: QuotedStretch) -> Chunk | None:
-    of_section = (chunk for chunk in chunks if chunk.section_index == statement.section)
-    return next((candidate for candidate in of_section if candidate.end > statement.start), None)

@@ -1,7 +1,7 @@
 """Builds the parts that search and answer; loaded when the first of them is needed."""
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING
 
 from rag.chat.answers import Answering, Checks, DirectSources
@@ -11,7 +11,7 @@ from rag.chat.context import ContextBuilder, MemoryRules
 from rag.chat.draft import ModelWriter
 from rag.chat.follow_ups import FollowUps
 from rag.chat.tool_loop import Actions, ToolOffer, ToolRoom
-from rag.library.answers import LibraryAnswers, Remarks, UnreadFiles
+from rag.library.answers import LibraryAnswers, Remarks, unread_files
 from rag.llm.openai_compatible import OpenAIChatModel
 from rag.memory.conversation import ConversationMemory
 from rag.memory.summariser import ApplicationModel, Excuse, Summariser
@@ -224,7 +224,8 @@ def _others(application: "Application") -> dict[str, Writer]:
 
 def _direct_sources(application: "Application", mentions: NameMentions) -> DirectSources:
     settings = application.settings
-    unread = UnreadFiles(application.engine, application.collections.callers.is_admin)
+    is_admin = application.collections.callers.is_admin
+    unread = partial(unread_files, application.engine, is_admin)
     answers = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)
     remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
     lexicon = application.documents.lexicon
