@@ -141,27 +141,20 @@ def normalised_address(address: str) -> str:
             "characters, or holds signs that are not printed. Name a folder, or an address such as "
             "https://example.com/docs."
         )
-    if kind_of(plain) != FOLDER:
-        _check_host(plain)
-        return plain
-    return str(folder_of(plain))
-
-
-def _check_host(address: str) -> None:
-    """Raises UserError without the address in it: an address that cannot be parsed may hold a
-    password.
-    """
+    if kind_of(plain) == FOLDER:
+        return str(folder_of(plain))
     try:
-        parts = urlsplit(address)
-        if not is_chain(address) and scheme_of(address) != GITHUB:  # owner:name
+        parts = urlsplit(plain)
+        if not is_chain(plain) and scheme_of(plain) != GITHUB:  # owner:name
             parts.port  # noqa: B018  (raises)
-        if " " in parts.netloc + parts.query + parts.fragment or BLANK_IN_LOGIN.search(address):
+        if " " in parts.netloc + parts.query + parts.fragment or BLANK_IN_LOGIN.search(plain):
             raise ValueError("a blank")
-    except ValueError as error:
+    except ValueError as error:  # without the address, which may hold a password
         raise UserError(
             "The host or port of this address cannot be read. In a name or password write @ as "
             "%40, : as %3A, / as %2F, # as %23 and a blank as %20."
         ) from error
+    return plain
 
 
 def folder_of(address: str) -> Path:
@@ -314,9 +307,8 @@ def check_no_password(address: str) -> None:
     """Raise UserError for an address with a password in plain text."""
     if password_in(address) and not password_named(address):
         raise UserError(f"A password is not written into an address, which is kept as it is. {HOW}")
-    if SEALED.search(
-        address
-    ):  # copied from another source, its secret would be sent to this address
+    # Copied from another source, its secret would be sent to this address.
+    if SEALED.search(address):
         raise UserError(f"What was sealed for one source is not opened for another. {HOW}")
 
 
@@ -400,14 +392,14 @@ def _spellings(secrets: tuple[str, ...]) -> re.Pattern[str]:
 
     The encodings are those of URLs, HTML and JSON.
     """
-    return re.compile("|".join(f"({_pattern(secret)})" for secret in secrets))
-
-
-def _pattern(secret: str) -> str:
-    spelled = "".join(map(_spelled, secret))
-    if len(secret) >= SHORTEST_WORD:
-        return spelled
-    return rf"(?:(?<==)|(?<=%3[Dd])){spelled}(?=[&#;?\s\"'<>]|$)|(?<=[:/]){spelled}(?=@)"
+    patterns = []
+    for secret in secrets:
+        spelled = "".join(map(_spelled, secret))
+        if len(secret) < SHORTEST_WORD:
+            is_value, is_login = r"(?:(?<==)|(?<=%3[Dd]))", r"(?<=[:/])"
+            spelled = rf"{is_value}{spelled}(?=[&#;?\s\"'<>]|$)|{is_login}{spelled}(?=@)"
+        patterns.append(f"({spelled})")
+    return re.compile("|".join(patterns))
 
 
 def _spelled(sign: str) -> str:

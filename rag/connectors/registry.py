@@ -67,28 +67,24 @@ class SourceRegistry:
         check_no_password(address)
         if not wish.is_operators:
             check_open(address, self.settings)
-        source = replace(
-            wish,
-            address=sealed(address, self.box),
-            kind=kind_of(address),
-            name=short_name(address),
-            every_seconds=_checked_every(wish.every_seconds, watch=wish.watch),
+        stored = sealed(address, self.box)
+        name = short_name(address)
+        source = _checked(replace(wish, address=stored, kind=kind_of(address), name=name))
+        options = SourceOptions(
+            source.include,
+            source.exclude,
+            source.depth,
+            private_hosts=self.settings.private_hosts,
         )
-        _check(source)
-        self._try(source)
+        opened = opened_address(source.address, self.settings.passwords, self.box)
+        # Opened to raise its errors at once; a source that cannot be reached is tried later.
+        with suppress(SourceAway):
+            open_source(opened.address, replace(options, secrets=opened.secrets)).close()
         made = self.table.add(source)
         self._record(made, "added")
         self.table.change(made.id, next_due_at=next_due(made, datetime.now(UTC)))
         self.submit(made)
         return self.table.source(made.id)
-
-    def _try(self, source: DocumentSource) -> None:
-        """Open a source to raise its errors at once; one that cannot be reached is tried later."""
-        private = self.settings.private_hosts
-        options = SourceOptions(source.include, source.exclude, source.depth, private_hosts=private)
-        opened = opened_address(source.address, self.settings.passwords, self.box)
-        with suppress(SourceAway):
-            open_source(opened.address, replace(options, secrets=opened.secrets)).close()
 
     def change(
         self,
@@ -106,16 +102,16 @@ class SourceRegistry:
         """
         before = self.table.source(source_id)
         _refuse_leaving(before)
-        watches = before.watch if watch is None else watch
         every = before.every_seconds if every_seconds is None else every_seconds or None
-        source = replace(
-            before,
-            include=before.include if include is None else tuple(include),
-            exclude=before.exclude if exclude is None else tuple(exclude),
-            watch=watches,
-            every_seconds=_checked_every(every, watch=watches),
+        source = _checked(
+            replace(
+                before,
+                include=before.include if include is None else tuple(include),
+                exclude=before.exclude if exclude is None else tuple(exclude),
+                watch=before.watch if watch is None else watch,
+                every_seconds=every,
+            )
         )
-        _check(source)
         is_other = (source.include, source.exclude) != (before.include, before.exclude)
         if is_other and before.is_operators:
             raise Forbidden(
@@ -152,11 +148,7 @@ class SourceRegistry:
     def confirm(self, source_id: str) -> int:
         """Confirm the pending removals; return how many. Raises Conflict if there are none."""
         source = self.table.source(source_id)
-        count = self.table.stand(source_id, [Standing.ASKED], Standing.AGREED)
-        if not count:
-            raise Conflict("No removal waits for a yes here.")
-        self.table.change(source_id, state=SyncState.IDLE, reason="")
-        self._record(source, "removals_confirmed")
+        count = self._answer_pending(source, Standing.AGREED, "removals_confirmed")
         self.submit(source)
         return count
 
@@ -166,11 +158,14 @@ class SourceRegistry:
         Returns how many. Raises Conflict if there are none.
         """
         source = self.table.source(source_id)
-        count = self.table.stand(source_id, [Standing.ASKED], Standing.KEPT)
+        return self._answer_pending(source, Standing.KEPT, "removals_declined")
+
+    def _answer_pending(self, source: DocumentSource, standing: Standing, action: str) -> int:
+        count = self.table.stand(source.id, [Standing.ASKED], standing)
         if not count:
             raise Conflict("No removal waits for a yes here.")
-        self.table.change(source_id, state=SyncState.IDLE, reason="")
-        self._record(source, "removals_declined")
+        self.table.change(source.id, state=SyncState.IDLE, reason="")
+        self._record(source, action)
         return count
 
     def undo(self, source_id: str) -> int:
@@ -260,25 +255,22 @@ def _standing(source: DocumentSource, sync: LastSync) -> tuple[SyncState, str]:
     return source.state, source.reason
 
 
-def _check(source: DocumentSource) -> None:
-    """Raises UserError."""
+def _checked(source: DocumentSource) -> DocumentSource:
+    """Check a source; a watched folder without a time gets one. Raises UserError."""
+    if source.every_seconds is None and source.watch:
+        source = replace(source, every_seconds=WATCHED_SECONDS)
+    if source.every_seconds is not None and source.every_seconds < SHORTEST_SECONDS:
+        raise UserError(
+            f"{source.every_seconds} seconds are too short between two looks: at least "
+            f"{SHORTEST_SECONDS} are taken."
+        )
     file_filter(source.include, source.exclude)
     if source.watch and source.kind != "folder":
         raise UserError(
             f"{masked(source.address)} cannot be watched: only a folder of the server can. Give a "
             "time instead, such as 1h."
         )
-
-
-def _checked_every(seconds: int | None, *, watch: bool) -> int | None:
-    if seconds is None:
-        return WATCHED_SECONDS if watch else None
-    if seconds < SHORTEST_SECONDS:
-        raise UserError(
-            f"{seconds} seconds are too short between two looks: at least {SHORTEST_SECONDS} are "
-            "taken."
-        )
-    return seconds
+    return source
 
 
 def _refuse_leaving(source: DocumentSource) -> None:

@@ -56,12 +56,6 @@ from rag.settings import SourceSettings
 # ── Removals: documents of files that disappeared ────────────────────────────────────────────────
 
 
-def finish_removals(look: SyncRun) -> None:
-    """Delete the documents that an interrupted sync was about to delete."""
-    rows = look.parts.table.files(look.source.id, Standing.REMOVING)
-    _take_out(look, rows)
-
-
 def remove(look: SyncRun, plan: SyncPlan, *, moved: Iterable[str], total: int) -> int:
     """Delete the documents of files that disappeared; return how many wait for confirmation
     instead.
@@ -74,12 +68,11 @@ def remove(look: SyncRun, plan: SyncPlan, *, moved: Iterable[str], total: int) -
     moved_ids = set(moved)
     rows = [row for row in plan.removed if row.document_id not in moved_ids]
     others = [row for row in rows if row.standing is not Standing.AGREED]
+    pending = 0
     if not look.parts.limits.allow(len(others), total):
         look.write([replace(row, standing=Standing.ASKED) for row in others])
         rows = [row for row in rows if row.standing is Standing.AGREED]
         pending = len(others)
-    else:
-        pending = 0
     now = datetime.now(UTC)
     going = [replace(row, standing=Standing.REMOVING, removed_at=now) for row in rows]
     look.write(going)
@@ -89,6 +82,7 @@ def remove(look: SyncRun, plan: SyncPlan, *, moved: Iterable[str], total: int) -
 
 
 def _take_out(look: SyncRun, rows: Sequence[SourceFile]) -> None:
+    """Delete the documents of files that are being removed."""
     contents = look.parts.table.contents(row.document_id for row in rows)
     for row in rows:
         # Not a document that replaced it since.
@@ -166,36 +160,45 @@ def sync(
         state = SyncState.FAILED if is_lost else SyncState.AWAY
         return Outcome(state, tally.counts(), str(look.away))
     if pending:
-        return Outcome(SyncState.WAITING_FOR_YES, tally.counts(), _question(pending))
+        question = (
+            f"{pending:,} files are not there any more, which is much at once. Their documents "
+            "stay until you say that they may go."
+        )
+        return Outcome(SyncState.WAITING_FOR_YES, tally.counts(), question)
     return Outcome(SyncState.IDLE, tally.counts())
-
-
-def _question(count: int) -> str:
-    return (
-        f"{count:,} files are not there any more, which is much at once. Their documents stay "
-        "until you say that they may go."
-    )
 
 
 def _looked(look: SyncRun, report: Report) -> int:
     """Do one pass; return how many removals wait for confirmation."""
     table, source = look.parts.table, look.source
-    finish_removals(look)
+    _take_out(look, table.files(source.id, Standing.REMOVING))  # which a killed sync has left
     listed = look.listed(report)
     files = table.files(source.id)
     present = table.present(source.id)
     plan = compare(listed, files, present, look.parts.bounds)
     look.tally.waiting = len(plan.waiting)
     look.tally.unchanged = sum(not row.reason for row, _file in plan.unchanged)
-    _note_unchanged(look, plan)
+
+    # Unchanged files that are listed again, or have another link.
+    linked = [(row, file) for row, file in plan.unchanged if row.url != file.url]
+    look.rename((row, row.document_name, file.url) for row, file in linked)
+    look.write(
+        replace(row, standing=Standing.LISTED, url=file.url)
+        for row, file in plan.unchanged
+        if row.standing is not Standing.LISTED or row.url != file.url
+    )
+
     gone = [
         row for row in files if row.standing is Standing.REMOVED and row.document_id not in present
     ]
     taken = table.taken_names(source.collection_id)
     rest, moved, again = _moved(look, plan, gone, taken)
     pending = remove(look, plan, moved=moved, total=len(files) - len(gone))
+    changed = [
+        PendingFile(row, file, is_new=row.document_id not in present) for row, file in plan.changed
+    ]
     coming = [
-        *_renamed(look, _changed(plan, present), taken),
+        *_renamed(look, changed, taken),
         *_renamed(look, _back(look, plan, present), taken),
         *claimed_files(look, rest, again, taken),
     ]
@@ -203,17 +206,6 @@ def _looked(look: SyncRun, report: Report) -> int:
     if look.away is None:
         table.drop(source.id, [row.document_id for row in plan.lost])
     return pending
-
-
-def _note_unchanged(look: SyncRun, plan: SyncPlan) -> None:
-    """Record unchanged files that are listed again, or have another link."""
-    news = [
-        (row, file)
-        for row, file in plan.unchanged
-        if row.standing is not Standing.LISTED or row.url != file.url
-    ]
-    look.rename((row, row.document_name, file.url) for row, file in news if row.url != file.url)
-    look.write([replace(row, standing=Standing.LISTED, url=file.url) for row, file in news])
 
 
 def _moved(
@@ -258,12 +250,6 @@ def _move(
     look.tally.moved += len(rows)
 
 
-def _changed(plan: SyncPlan, present: Mapping[str, str]) -> list[PendingFile]:
-    return [
-        PendingFile(row, file, is_new=row.document_id not in present) for row, file in plan.changed
-    ]
-
-
 def _back(look: SyncRun, plan: SyncPlan, present: Mapping[str, str]) -> list[PendingFile]:
     """Return documents to restore although their files are not listed."""
     files = [row for row in plan.back if row.document_id in present]  # restored by a killed sync
@@ -285,8 +271,7 @@ def _renamed(
             taken[name] = row.document_id
             file = replace(file, row=replace(row, document_name=name))
         files.append(file)
-    changed = [new.row for old, new in zip(coming, files, strict=True) if old.row != new.row]
-    look.write(changed)
+    look.write(new.row for old, new in zip(coming, files, strict=True) if old.row != new.row)
     return files
 
 
@@ -321,19 +306,16 @@ class Syncs:
         except NotFound:
             return
         with acting(source.owner, f"source {source.id}"):
-            self._run(parts, source, report)
-
-    def _run(self, parts: Parts, source: DocumentSource, report: Report) -> None:
-        if source.state is SyncState.REMOVING:
-            remove_source(parts, source, report)
-            rmtree(self._folder / source.id, ignore_errors=True)
-            return
-        source = self._sealed(parts, source)
-        try:
-            outcome = self._outcome(parts, source, report)
-        except SourceRemoved:
-            return  # a later job removes it
-        self._note(parts, source, outcome)
+            if source.state is SyncState.REMOVING:
+                remove_source(parts, source, report)
+                rmtree(self._folder / source.id, ignore_errors=True)
+                return
+            address = sealed(source.address, self._box)
+            if address != source.address:  # an earlier version stored its secrets in plain text
+                parts.table.change(source.id, address=address)
+                source = replace(source, address=address)
+            with suppress(SourceRemoved):  # a later job removes it
+                self._note(parts, source, self._outcome(parts, source, report))
 
     def original(self, document: Document) -> bytes:
         """Return a document's file from its source, if it is still the version that was read.
@@ -376,14 +358,6 @@ class Syncs:
     def _opened(self, source: DocumentSource) -> OpenedAddress:
         return opened_address(source.address, self._settings.passwords, self._box)
 
-    def _sealed(self, parts: Parts, source: DocumentSource) -> DocumentSource:
-        """Encrypt secrets that an earlier version stored in plain text."""
-        address = sealed(source.address, self._box)
-        if address == source.address:
-            return source
-        parts.table.change(source.id, address=address)
-        return replace(source, address=address)
-
     def _check(self, source: DocumentSource) -> None:
         """Check the owner's right, at each sync and before each file. Raises Forbidden."""
         if self._collections.right(source.owner, source.collection_id) < Right.MANAGE:
@@ -420,19 +394,12 @@ def _resuming_if_left(opened: Connector) -> Iterator[None]:
     """Keep a source's progress if its job is to be run again."""
     try:
         yield
-    except IndexAway:
-        _keep(opened)
+    except Exception as error:
+        ends = SourceAway, UserError, SetupError, SourceRemoved
+        is_run_again = isinstance(error, IndexAway) or not isinstance(error, ends)
+        if is_run_again and isinstance(opened, Resumable):
+            opened.keep()
         raise
-    except (SourceAway, UserError, SetupError, SourceRemoved):
-        raise
-    except Exception:
-        _keep(opened)
-        raise
-
-
-def _keep(opened: Connector) -> None:
-    if isinstance(opened, Resumable):
-        opened.keep()
 
 
 def _find_listed(

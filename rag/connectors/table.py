@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Engine,
     Row,
@@ -33,13 +34,14 @@ from rag.db import (
 )
 from rag.db.audit_trail import record
 from rag.db.blobs import restored_at
-from rag.documents.store_rows import batches
+from rag.documents.store_rows import batches, rows_with
 from rag.errors import Conflict, NotFound
 from rag.records import DocumentSource, SourceFile, Standing, SyncCounts, SyncState
 
 SYNC = "sync"  # the kind of sync jobs; their subject is the source's id
 UNFINISHED = ("queued", "running")
 MOMENTS = ("created_at", "last_synced_at", "next_due_at")
+BY_NAME = source_files.c.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,26 +135,23 @@ class SourceTable:
         if self.waits_for_yes():
             return []
         now = datetime.now(UTC)
-        due = self._sources_where(document_sources.c.next_due_at <= now)
-        return [source for source in due if self._claim(source, now)]
+        results = []
+        for source in self._sources_where(document_sources.c.next_due_at <= now):
+            is_still_due = and_(
+                document_sources.c.id == source.id,
+                document_sources.c.next_due_at == source.next_due_at,
+            )
+            following = {"next_due_at": next_due(source, now)}
+            with writing(self._engine) as connection:
+                claim = update(document_sources).where(is_still_due).values(following)
+                if connection.execute(claim).rowcount == 1:
+                    results.append(source)
+        return results
 
     def waits_for_yes(self) -> bool:
         """Return whether the library was restored from a backup and its jobs are still held."""
         with reading(self._engine) as connection:
             return restored_at(connection) is not None
-
-    def _claim(self, source: DocumentSource, now: datetime) -> bool:
-        following = next_due(source, now)
-        with writing(self._engine) as connection:
-            claimed = connection.execute(
-                update(document_sources)
-                .where(
-                    document_sources.c.id == source.id,
-                    document_sources.c.next_due_at == source.next_due_at,
-                )
-                .values(next_due_at=following)
-            )
-        return bool(claimed.rowcount == 1)
 
     def syncs(self, source_ids: Collection[str]) -> dict[str, LastSync]:
         """Return each source's sync job that is running, queued, or ended last."""
@@ -177,37 +176,23 @@ class SourceTable:
         if standings:
             query = query.where(source_files.c.standing.in_(standings))
         with reading(self._engine) as connection:
-            rows = connection.execute(query.order_by(source_files.c.name))
-            return [_file_from(row) for row in rows]
+            return [_file_from(row) for row in connection.execute(query.order_by(BY_NAME))]
 
     def failed_count(self, source_id: str) -> int:
         """Return how many files could not be read."""
-        query = select(func.count()).where(
-            source_files.c.source_id == source_id,
-            source_files.c.reason != "",
-            source_files.c.standing != Standing.REMOVED,
-        )
         with reading(self._engine) as connection:
-            return int(connection.execute(query).scalar_one())
+            return int(connection.scalar(select(func.count()).where(_failed_of(source_id))) or 0)
 
     def failed(self, source_id: str, limit: int) -> list[SourceFile]:
         """Return files that could not be read, by name."""
-        query = select(source_files).where(
-            source_files.c.source_id == source_id,
-            source_files.c.reason != "",
-            source_files.c.standing != Standing.REMOVED,
-        )
+        query = select(source_files).where(_failed_of(source_id)).order_by(BY_NAME).limit(limit)
         with reading(self._engine) as connection:
-            rows = connection.execute(query.order_by(source_files.c.name).limit(limit))
-            return [_file_from(row) for row in rows]
+            return [_file_from(row) for row in connection.execute(query)]
 
     def present(self, source_id: str) -> dict[str, str]:
         """Return the content hashes, by id, of the source's documents that exist."""
-        query = select(documents.c.id, documents.c.content_hash).where(
-            documents.c.id.in_(
-                select(source_files.c.document_id).where(source_files.c.source_id == source_id)
-            )
-        )
+        ids = select(source_files.c.document_id).where(source_files.c.source_id == source_id)
+        query = select(documents.c.id, documents.c.content_hash).where(documents.c.id.in_(ids))
         with reading(self._engine) as connection:
             return {row.id: row.content_hash for row in connection.execute(query)}
 
@@ -215,48 +200,40 @@ class SourceTable:
         """Return the collection's document names, and those reserved by its sources, with their
         ids.
         """
-        named = select(documents.c.name, documents.c.id)
-        meant = (
+        stored = select(documents.c.name, documents.c.id).where(
+            documents.c.collection_id == collection_id
+        )
+        reserved = (
             select(source_files.c.document_name, source_files.c.document_id)
             .join(document_sources, document_sources.c.id == source_files.c.source_id)
-            .where(
-                document_sources.c.collection_id == collection_id,
-                source_files.c.standing != Standing.REMOVED,
-            )
+            .where(document_sources.c.collection_id == collection_id)
+            .where(source_files.c.standing != Standing.REMOVED)
         )
         with reading(self._engine) as connection:
-            taken = {row[0]: row[1] for row in connection.execute(meant)}
-            here = connection.execute(named.where(documents.c.collection_id == collection_id))
-            return taken | {row[0]: row[1] for row in here}
+            rows = [*connection.execute(reserved), *connection.execute(stored)]
+        return {row[0]: row[1] for row in rows}
 
     def taken_ids(self, document_ids: Iterable[str]) -> set[str]:
         """Return those of the ids that a document or a source's file has."""
-        results: set[str] = set()
+        ids = list(document_ids)
         with reading(self._engine) as connection:
-            for ids in batches(document_ids):
-                for column in (documents.c.id, source_files.c.document_id):
-                    results.update(
-                        connection.execute(select(column).where(column.in_(ids))).scalars()
-                    )
-        return results
+            return {
+                row[0]
+                for column in (documents.c.id, source_files.c.document_id)
+                for row in rows_with(connection, select(column), column, ids)
+            }
 
     def of_sources(self, document_ids: Iterable[str]) -> set[str]:
         """Return those of the documents that a source has made or is about to make."""
-        results: set[str] = set()
+        column = source_files.c.document_id
+        query = select(column).where(source_files.c.standing != Standing.REMOVED)
         with reading(self._engine) as connection:
-            for ids in batches(document_ids):
-                query = select(source_files.c.document_id).where(
-                    source_files.c.document_id.in_(ids),
-                    source_files.c.standing != Standing.REMOVED,
-                )
-                results.update(connection.execute(query).scalars())
-        return results
+            return {row[0] for row in rows_with(connection, query, column, document_ids)}
 
     def of_document(self, document_id: str) -> tuple[DocumentSource, SourceFile] | None:
         """Return the source and the listed file of a document, or None."""
         query = select(source_files).where(
-            source_files.c.document_id == document_id,
-            source_files.c.standing == Standing.LISTED,
+            source_files.c.document_id == document_id, source_files.c.standing == Standing.LISTED
         )
         with reading(self._engine) as connection:
             row = connection.execute(query).first()
@@ -264,13 +241,10 @@ class SourceTable:
 
     def contents(self, document_ids: Iterable[str]) -> dict[str, str]:
         """Return the content hashes of documents, by id."""
-        results: dict[str, str] = {}
+        query = select(documents.c.id, documents.c.content_hash)
         with reading(self._engine) as connection:
-            for ids in batches(document_ids):
-                query = select(documents.c.id, documents.c.content_hash)
-                rows = connection.execute(query.where(documents.c.id.in_(ids)))
-                results.update((row.id, row.content_hash) for row in rows)
-        return results
+            rows = rows_with(connection, query, documents.c.id, document_ids)
+            return {row.id: row.content_hash for row in rows}
 
     def write(self, source_id: str, files: Iterable[SourceFile]) -> bool:
         """Write files in place of their stored rows; False if the source was removed.
@@ -287,12 +261,10 @@ class SourceTable:
 
     def drop(self, source_id: str, document_ids: Iterable[str]) -> None:
         """Delete the rows of these files."""
+        of_source = delete(source_files).where(source_files.c.source_id == source_id)
         with writing(self._engine) as connection:
             for ids in batches(document_ids):
-                is_one = and_(
-                    source_files.c.source_id == source_id, source_files.c.document_id.in_(ids)
-                )
-                connection.execute(delete(source_files).where(is_one))
+                connection.execute(of_source.where(source_files.c.document_id.in_(ids)))
 
     def stand(self, source_id: str, before: Sequence[Standing], after: Standing) -> int:
         """Change the standing of all files with certain standings; return how many."""
@@ -317,6 +289,14 @@ def next_due(source: DocumentSource, now: datetime) -> datetime | None:
     if source.every_seconds is None:
         return None
     return now + timedelta(seconds=source.every_seconds)
+
+
+def _failed_of(source_id: str) -> ColumnElement[bool]:
+    return and_(
+        source_files.c.source_id == source_id,
+        source_files.c.reason != "",
+        source_files.c.standing != Standing.REMOVED,
+    )
 
 
 def _write(connection: Connection, source_id: str, files: Sequence[SourceFile]) -> None:

@@ -4,9 +4,9 @@ import hashlib
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from itertools import chain, count
@@ -101,21 +101,22 @@ def compare(
     others = [row for row in absent if row.standing is not Standing.BACK]
     lost = [row for row in others if row.document_id not in documents]
     gone = [row for row in others if row.document_id in documents and _is_of_source(row)]
-    # Listed as files, since they cannot be opened.
+    # Listed as files, since they cannot be opened: nothing is known of the files within.
     closed = {name for name in seen if is_archive(name)}
+    removed = [
+        row
+        for row in gone
+        if not closed or closed.isdisjoint(map(str, PurePosixPath(row.name).parents))
+    ]
     return SyncPlan(
         tuple(new),
         tuple(changed),
         tuple(unchanged),
-        tuple(row for row in gone if not closed or not _is_inside(row.name, closed)),
+        tuple(removed),
         tuple(waiting),
         (*lost, *(row for row in back if _is_replaced(row, documents))),
         tuple(row for row in back if not _is_replaced(row, documents)),
     )
-
-
-def _is_inside(name: str, archives: Set[str]) -> bool:
-    return any(str(above) in archives for above in PurePosixPath(name).parents)
 
 
 def _is_of_source(row: SourceFile) -> bool:
@@ -172,7 +173,13 @@ def moves(hashes: Mapping[str, str], gone: Sequence[SourceFile]) -> dict[str, So
     """
     left = {row.document_id: row for row in gone if row.content_hash}
     results: dict[str, SourceFile] = {}
-    for likeness in LIKENESS:
+    likenesses: tuple[Callable[[str], str], ...] = (
+        lambda name: name,
+        lambda name: PurePosixPath(name).name,
+        lambda name: str(PurePosixPath(name).parent),
+        lambda name: "",
+    )
+    for likeness in likenesses:
         alike = defaultdict[tuple[str, str, str], list[SourceFile]](list)
         for row in sorted(left.values(), key=lambda row: row.name, reverse=True):
             alike[row.content_hash, _suffix(row.name), likeness(row.name)].append(row)
@@ -188,25 +195,12 @@ def _suffix(name: str) -> str:
     return PurePosixPath(name).suffix.casefold()
 
 
-LIKENESS: tuple[Callable[[str], str], ...] = (
-    lambda name: name,
-    lambda name: PurePosixPath(name).name,
-    lambda name: str(PurePosixPath(name).parent),
-    lambda name: "",
-)
-
-
 # ── The state of one sync ────────────────────────────────────────────────────────────────────────
 
 ASK_SECONDS = 2.0
 MOST_CONTENT_BYTES = 64 * 1024 * 1024  # of files read to compare their content
 Report = Callable[[int, int], None]  # files done, files in all; raises to end the sync
 MayRead = Callable[[], None]  # raises Forbidden where the source may not be read now
-
-
-def _public_link(url: str) -> str:
-    """Return a link for users: only web addresses, without a login; else ""."""
-    return without_login(url) if url.startswith(("https://", "http://")) else ""
 
 
 class SourceUnavailable(Unreadable):
@@ -243,7 +237,7 @@ class Tally:
     waiting: int = 0
 
     def counts(self) -> SyncCounts:
-        return SyncCounts(**{field.name: getattr(self, field.name) for field in fields(SyncCounts)})
+        return SyncCounts(**asdict(self))
 
 
 @dataclass(slots=True)
@@ -271,7 +265,7 @@ class SyncRun:
         """
         checked_at = 0.0
         results: dict[str, ListedFile] = {}
-        # Hidden from readers of documents.
+        # Hidden from readers of documents, who see only web addresses, without a login.
         has_secret = bool(passwords_in_query(self.source.address))
         is_wanted = file_filter(self.source.include, self.source.exclude)
         try:
@@ -284,7 +278,9 @@ class SyncRun:
                     checked_at = time.monotonic()
                 if is_wanted(file.name):
                     url = without_secrets(file.url) if has_secret else file.url
-                    results.setdefault(file.name, replace(file, url=_public_link(url)))
+                    is_of_web = url.startswith(("https://", "http://"))
+                    link = without_login(url) if is_of_web else ""
+                    results.setdefault(file.name, replace(file, url=link))
         except SourceAway as error:
             self.away = error
         self.check()
@@ -308,13 +304,6 @@ class SyncRun:
             except (SourceAway, Forbidden) as error:
                 self.away, self._is_unreadable = error, True
                 raise SourceUnavailable(file.name, str(error)) from error
-
-    def ask(self) -> None:
-        """Record it if the source may not be read any more."""
-        try:
-            self.check()
-        except Forbidden as error:
-            self.away = error
 
     def hashes(self, files: Iterable[ListedFile]) -> dict[str, str]:
         """Return content hashes by name; a file that cannot be read now is reported when it is
@@ -442,24 +431,30 @@ class Transfer:
     def _files(self) -> Iterator[IncomingFile]:
         source = self._look.source
         for coming in list(self._open.values()):
+            row, file = coming.row, coming.file
             yield IncomingFile(
-                coming.row.document_name,
+                row.document_name,
                 partial(self._data, coming),
                 source.owner,
                 source.collection_id,
-                document_id=coming.row.document_id,
-                url=coming.file.url if coming.file else coming.row.url,
-                author=coming.file.author if coming.file else "",
-                date=coming.file.date if coming.file else "",
+                document_id=row.document_id,
+                url=file.url if file else row.url,
+                author=file.author if file else "",
+                date=file.date if file else "",
             )
 
     def _data(self, coming: PendingFile, max_bytes: int) -> bytes:
+        row = coming.row
         if coming.file is None:
-            return _stored_original(self._look.parts, coming.row)
+            path = self._look.parts.documents.original_of_content(row.content_hash)
+            if path is None:
+                reason = "its original is not kept any more, or not on this machine."
+                raise Unreadable(row.name, reason)
+            return path.read_bytes()
         data = self._look.read(coming.file)
         if len(data) > max_bytes:
             raise TooLarge(
-                f"{coming.row.name}: the file has {len(data):,} bytes, the limit is {max_bytes:,}. "
+                f"{row.name}: the file has {len(data):,} bytes, the limit is {max_bytes:,}. "
                 "Split it, or raise documents.max_file_mb."
             )
         return data
@@ -468,22 +463,23 @@ class Transfer:
         coming = self._open.get(progress.name)
         if coming is None or progress.stage is Stage.READING:
             return
-        if progress.stage is Stage.FAILED and not progress.document_id:
+        has_failed = progress.stage is Stage.FAILED
+        is_refused = has_failed and not progress.document_id
+        if is_refused:
             self._refuse(coming, progress)
         elif not coming.is_stored:
             self._unnoted.append(coming)
-            coming = self._open[progress.name] = replace(coming, is_stored=True)
+            self._open[progress.name] = replace(coming, is_stored=True)
         if progress.is_final:
             del self._open[progress.name]
-            self._count(coming, progress)
+            if has_failed and not is_refused:
+                # An error of the model: the file is stored and embedded later.
+                self._error = progress.error
+            if not is_refused:
+                self._count(coming, progress)
 
     def _count(self, coming: PendingFile, progress: Progress) -> None:
         tally = self._look.tally
-        if progress.stage is Stage.FAILED and progress.document_id:
-            # An error of the model: the file is stored and embedded later.
-            self._error = progress.error
-        elif progress.stage is Stage.FAILED:
-            return
         if coming.is_new:
             tally.new += 1
         elif progress.stage is Stage.UNCHANGED:
@@ -498,7 +494,10 @@ class Transfer:
         if isinstance(progress.error, SourceUnavailable):
             return
         if isinstance(progress.error, NotFound):  # the right was withdrawn since the file was read
-            self._look.ask()
+            try:
+                self._look.check()
+            except Forbidden as error:
+                self._look.away = error
             return
         is_own = isinstance(progress.error, Unreadable | TooLarge)
         mark = coming.file.mark if coming.file and is_own else ""
@@ -514,30 +513,21 @@ class Transfer:
         stored, self._unnoted = self._unnoted, []
         refused, self._refused = self._refused, []
         self._written_at = time.monotonic()
-        contents = self._look.parts.table.contents(file.row.document_id for file in stored)
-        rows = [
-            _row_after_transfer(file, contents[file.row.document_id])
-            for file in stored
-            if file.row.document_id in contents
-        ]
+        contents = self._look.parts.table.contents(coming.row.document_id for coming in stored)
+        rows, linked = [], []
+        for coming in stored:
+            row, file = coming.row, coming.file
+            if row.document_id in contents:
+                rows.append(_row_after_transfer(row, file, contents[row.document_id]))
+            if file is not None and file.url != row.url:
+                linked.append((row, row.document_name, file.url))
         self._look.write([*rows, *refused])
-        linked = [file for file in stored if file.file and file.file.url != file.row.url]
-        self._look.rename(
-            (file.row, file.row.document_name, file.file.url) for file in linked if file.file
-        )
+        self._look.rename(linked)
 
 
-def _row_after_transfer(coming: PendingFile, content_hash: str) -> SourceFile:
-    row, file = coming.row, coming.file
+def _row_after_transfer(row: SourceFile, file: ListedFile | None, content_hash: str) -> SourceFile:
     if file is None:
         return replace(row, standing=Standing.KEPT, removed_at=None, reason="")
     return SourceFile(
         row.document_id, file.name, row.document_name, file.mark, content_hash, file.size, file.url
     )
-
-
-def _stored_original(parts: Parts, row: SourceFile) -> bytes:
-    path = parts.documents.original_of_content(row.content_hash)
-    if path is None:
-        raise Unreadable(row.name, "its original is not kept any more, or not on this machine.")
-    return path.read_bytes()
