@@ -27,7 +27,7 @@ from rag.records import DEFAULT_COLLECTION, EVERYTHING, Filters, Hit, Readable, 
 from rag.render.evidence import evidence_of
 from rag.search import multilingual, vectors, word_index
 from rag.search.confidence import QuestionBackground
-from rag.search.lexical import IdentifierIndex, NameMentions
+from rag.search.lexical import NameMentions, look_up_identifiers
 from rag.search.word_index import Plan, WeighedTerm, chunk_count, terms_of
 from rag.sessions import rows
 from rag.sessions.rows import SessionKey
@@ -231,8 +231,8 @@ CASES = {
             t.app.embedder.embed([QUERY])[0], w
         )
     ),
-    "search/lexical.py IdentifierIndex.look_up": (
-        lambda t, w: IdentifierIndex(t.app.engine).look_up("Does NB-7001-C fit AX-5400-C?", w)
+    "search/lexical.py look_up_identifiers": (
+        lambda t, w: look_up_identifiers(t.app.engine, "Does NB-7001-C fit AX-5400-C?", w)
     ),
     f"{SECOND}nearest": second(lambda made, v, w: made.nearest(v, w, limit=9)),
     f"{SECOND}spread": both_ways(lambda made, v, w: made.spread(v, w)),

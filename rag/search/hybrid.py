@@ -41,7 +41,7 @@ from rag.search.confidence import (
     usual_spread,
 )
 from rag.search.embedders.local import Vector
-from rag.search.lexical import IdentifierIndex, LexicalIndex
+from rag.search.lexical import LexicalIndex, look_up_identifiers
 from rag.search.multilingual import MultilingualVectors
 from rag.search.passages import (
     AROUND,
@@ -107,7 +107,6 @@ class HybridRetriever:
         self._reranker = reranker
         self._second = second
         self._background = QuestionBackground(lexical.engine, index)
-        self._identifiers = IdentifierIndex(lexical.engine)
 
     def search(
         self,
@@ -125,7 +124,7 @@ class HybridRetriever:
             ModelUnavailable: the embedding server cannot be reached.
             IndexAway: nor can the vector index, or it holds nothing.
         """
-        query = _either(query)
+        query = _cleaned(query)
         if not query or limit <= 0:
             return []
         query = self._respelled(query, readable)
@@ -134,16 +133,11 @@ class HybridRetriever:
             return []
         scores = self._scores(query, readable, before, only)
         best = self._by_names(query, ranked(scores.total), readable)
-        hits_read = self._read(query, best, readable, limit, before.documents)
-        hits = [
-            replace(
-                hit,
-                relevance=relevance(
-                    scores.nearness.get(hit.chunk.id, 0.0), scores.coverage.get(hit.chunk.id, 0.0)
-                ),
-            )
-            for hit in hits_read
-        ]
+        hits = []
+        for hit in self._read(query, best, readable, limit, before.documents):
+            key = hit.chunk.id
+            likely = relevance(scores.nearness[key], scores.coverage[key])
+            hits.append(replace(hit, relevance=likely))
         return self._with_steps(hits, readable)[:limit]
 
     def _respelled(self, query: str, readable: Readable) -> str:
@@ -154,7 +148,9 @@ class HybridRetriever:
 
     def _with_steps(self, hits: list[Hit], readable: Readable) -> list[Hit]:
         """Add the other steps of the first procedure that one of the first hits belongs to."""
-        for hit in filter(lambda hit: is_step(hit.chunk), hits[:BESIDE]):
+        for hit in hits[:BESIDE]:
+            if not is_step(hit.chunk):
+                continue
             index = hit.chunk.section_index
             sections = range(index - AROUND, index + AROUND + 1)
             near = self._documents.chunks_of(hit.chunk.document_id, readable, sections=sections)
@@ -179,14 +175,10 @@ class HybridRetriever:
         return ranked({key: score + gains.get(key, 0.0) for key, score in best})
 
     def _scores(
-        self,
-        query: str,
-        readable: Readable,
-        before: EarlierTopics,
-        only: Collection[str] | None,
+        self, query: str, readable: Readable, before: EarlierTopics, only: Collection[str] | None
     ) -> _Scores:
         words = self._by_words(query, readable, before)
-        named = self._identifiers.look_up(query, readable)
+        named = look_up_identifiers(self._lexical.engine, query, readable)
         wanted = dict.fromkeys((*named.exact, *named.near, *words))
         limit = CANDIDATES
         if only is not None and len(only) <= FILTERED:
@@ -227,40 +219,36 @@ class HybridRetriever:
         [nearest] = self._index.nearest(vector[None], readable, limit=limit)
         if wanted and not nearest:
             raise IndexAway("The vector index is empty beside a full database; it is rebuilt.")
-        second, others = (
-            (None, ())
-            if self._second is None
-            else self._second_standing(self._second, texts, weights, readable)
-        )
+        others, standing_by_second = self._by_second(texts, weights, readable)
         keys = list(dict.fromkeys((*(key for key, _ in nearest), *others, *wanted)))
         vectors = self._index.vectors(keys)
         lowest = dict.fromkeys(keys, min((cosine for _, cosine in nearest), default=0.0))
         cosines = lowest | {key: float(row @ vector) for key, row in vectors.items()}
         spread = self._background.spread(vector, readable).steadied(self.usual)
         alone = lowest | {key: float(row @ question_vector) for key, row in vectors.items()}
-        nearness = {key: self.usual.nearness(cosine) for key, cosine in alone.items()}
+        nearness = self.usual.standardised(alone)
         standing = spread.standardised(cosines)
-        return standing if second is None else _averaged(standing, second(keys)), nearness
+        # A chunk that only one model has read keeps that one's score.
+        for key, score in standing_by_second(keys).items():
+            standing[key] = (standing[key] + score) / 2
+        return standing, nearness
 
-    @staticmethod
-    def _second_standing(
-        second: MultilingualVectors,
-        texts: Sequence[str],
-        weights: Sequence[float],
-        readable: Readable,
-    ) -> tuple[Callable[[Sequence[str]], dict[str, float]] | None, Sequence[str]]:
-        """Return a function that scores chunks by the second model, and its nearest chunks."""
-        rows = second.questions(texts)
-        if rows is None:
-            return None, ()
+    def _by_second(
+        self, texts: Sequence[str], weights: Sequence[float], readable: Readable
+    ) -> tuple[Sequence[str], Callable[[Sequence[str]], dict[str, float]]]:
+        """Return the nearest chunks by the second model, and a function that scores chunks by it;
+        of those alone that this model has read.
+        """
+        second = self._second
+        rows = None if second is None else second.questions(texts)
+        if second is None or rows is None:
+            return (), lambda keys: {}
         vector = _mixed(rows, weights)
         best = second.nearest(vector, readable, limit=CANDIDATES)
         spread = (best.spread or second.spread(vector, readable)).steadied(second.usual)
-
-        def of(keys: Sequence[str]) -> dict[str, float]:
-            return spread.standardised(second.cosines(vector, keys, readable))
-
-        return of, list(best.of_chunk)
+        return list(best.of_chunk), lambda keys: spread.standardised(
+            second.cosines(vector, keys, readable)
+        )
 
     @cached_property
     def usual(self) -> Spread:
@@ -269,8 +257,8 @@ class HybridRetriever:
 
     def confidence(self, query: str, readable: Readable) -> Confidence:
         """Tell how likely the documents answer, as `rag.seams.Retriever` promises."""
-        query = self._respelled(_either(query), readable)
-        named = self._identifiers.look_up(query, readable)
+        query = self._respelled(_cleaned(query), readable)
+        named = look_up_identifiers(self._lexical.engine, query, readable)
         if named.exact:
             return Confidence(Certainty.FOUND, named.missing)
         standing, nearness = (
@@ -280,28 +268,29 @@ class HybridRetriever:
             return Confidence(Certainty.NOTHING, named.missing)
         coverage = self._lexical.coverage(query, readable, list(standing))
         best = max(standing, key=lambda key: standing[key] + COVERAGE * coverage[key])
-        first, second = max(nearness.values()), self._second_nearness(query, readable)
+        second = self._second_nearness(query, readable)
         nearness_of_second = None if second is None else second.nearness
-        level = certainty(first, nearness_of_second, coverage[best])
+        level = certainty(max(nearness.values()), nearness_of_second, coverage[best])
         if second is None or level is not Certainty.NOTHING or second.is_language_known:
             return Confidence(level, named.missing)
         level = across_languages(second.nearness, second.standing)
         return Confidence(level, named.missing, is_other_language=True)
 
     def _second_nearness(self, query: str, readable: Readable) -> _SecondNearness | None:
-        rows = self._second.questions([query]) if self._second is not None else None
-        if self._second is None or rows is None:
+        second = self._second
+        rows = None if second is None else second.questions([query])
+        if second is None or rows is None:
             return None
-        nearest = self._second.nearest(rows[0], readable, limit=NEAREST)
+        nearest = second.nearest(rows[0], readable, limit=NEAREST)
         if not nearest.of_chunk:
             return None
         best = max(nearest.of_chunk.values())
-        spread = nearest.spread or self._second.spread(rows[0], readable)
+        spread = nearest.spread or second.spread(rows[0], readable)
         chunks = self._documents.chunks(list(nearest.of_chunk), readable).values()
         library_words = {word for chunk in chunks for word in words_of(chunk.embedded_text)}
         words = [word for word in words_of(query) if not word.isdigit()]
         return _SecondNearness(
-            self._second.usual.nearness(best),
+            second.usual.nearness(best),
             spread.nearness(best),
             sum(word in library_words for word in words) >= LITTLE * len(words),
         )
@@ -315,7 +304,7 @@ class HybridRetriever:
         limit: int = 8,
     ) -> list[Hit]:
         """Search by words alone, as `rag.seams.Retriever` promises."""
-        query = _either(query)
+        query = _cleaned(query)
         if not query or limit <= 0:
             return []
         query = self._respelled(query, readable)
@@ -357,9 +346,8 @@ class HybridRetriever:
             if self._reranker is not None and query:
                 candidates = _reranked(self._reranker, query, candidates)
             chosen = arranged(_folded(candidates, many * limit))
-            texts = self._documents.section_texts(
-                list(dict.fromkeys(map(section_of, chosen))), readable
-            )
+            sections = list(dict.fromkeys(map(section_of, chosen)))
+            texts = self._documents.section_texts(sections, readable)
             hits = merged(chosen, texts, limit, grown)
             if len(hits) >= limit or deep >= len(best):
                 break
@@ -379,13 +367,6 @@ def _normalise(vector: Vector) -> Vector:
 
 def _mixed(rows: NDArray[np.float32], weights: Sequence[float]) -> Vector:
     return _normalise(np.asarray(weights, dtype=np.float32) @ rows)
-
-
-def _averaged(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
-    """Average the scores of both models; a chunk that only one has read keeps that score."""
-    return {
-        key: (score + second[key]) / 2 if key in second else score for key, score in first.items()
-    }
 
 
 def _naming(products: set[str], chunk: Chunk, names: TypedNames) -> float:
@@ -412,13 +393,13 @@ def ranked(scores: Mapping[str, float]) -> list[tuple[str, float]]:
     return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def _either(query: str) -> str:
+def _cleaned(query: str) -> str:
     return query.replace("\0", " ").strip()
 
 
 def _led(query: str, before: EarlierTopics) -> tuple[list[str], list[float]]:
     """Return the question and its earlier topics, and their weights."""
-    earlier = [(_either(text), weight) for text, weight in before.texts if text.strip()]
+    earlier = [(_cleaned(text), weight) for text, weight in before.texts if text.strip()]
     return [query, *(text for text, _ in earlier)], [1.0, *(weight for _, weight in earlier)]
 
 
@@ -460,10 +441,9 @@ def _words_of(heading: str, text: str) -> str:
 class CrossEncoderReranker:
     """A sentence-transformers cross-encoder from this disk, loaded at the first call."""
 
-    def __init__(self, model: str, *, batch_size: int = 16, allow_download: bool = False) -> None:
+    def __init__(self, model: str, *, allow_download: bool = False) -> None:
         """`model` is a folder, or a Hugging Face name in the local model cache."""
         self._model = model
-        self._batch_size = batch_size
         self._allow_download = allow_download
         self._lock = threading.Lock()
         self._encoder: Any = None
@@ -475,9 +455,7 @@ class CrossEncoderReranker:
             if self._encoder is None:
                 self._encoder = self._load()
             pairs = [(query, text) for text in texts]
-            scores = self._encoder.predict(
-                pairs, batch_size=self._batch_size, show_progress_bar=False
-            )
+            scores = self._encoder.predict(pairs, batch_size=16, show_progress_bar=False)
         return [float(score) for score in scores]
 
     def _load(self) -> Any:

@@ -13,7 +13,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -36,13 +36,14 @@ _WAITING = "SELECT 1 FROM embeddings_queue WHERE seq_id > ? AND topic LIKE '%/' 
 _IDS = "SELECT embedding_id FROM embeddings WHERE segment_id = ?"
 
 
+def _reader(directory: Path) -> AbstractContextManager[sqlite3.Connection]:
+    address = f"{(directory / FILE).absolute().as_uri()}?mode=ro"
+    return closing(sqlite3.connect(address, uri=True))
+
+
 def ids_in_file(directory: Path, *, embedding: str) -> set[str] | None:
     """Return the ids of the chunks if this model made them and the file is in order; else None."""
-    address = f"{(directory / FILE).absolute().as_uri()}?mode=ro"
-    with (
-        suppress(sqlite3.Error, ValueError),
-        closing(sqlite3.connect(address, uri=True)) as reader,
-    ):
+    with suppress(sqlite3.Error, ValueError), _reader(directory) as reader:
         if dict(reader.execute(_FORM)) != FORM:
             return None
         rows = reader.execute(_COLLECTION, (COLLECTION,)).fetchall()
@@ -61,9 +62,8 @@ def holds_vectors(directory: Path) -> bool:
     """Whether an index was filled here and not given up since; True if that is unknown."""
     if not (directory / FILE).is_file():
         return False
-    address = f"{(directory / FILE).absolute().as_uri()}?mode=ro"
     try:
-        with closing(sqlite3.connect(address, uri=True)) as reader:
+        with _reader(directory) as reader:
             rows = reader.execute("SELECT 1 FROM collections WHERE name = ?", (COLLECTION,))
             return rows.fetchone() is not None
     except sqlite3.Error:
@@ -74,9 +74,8 @@ def is_damaged(directory: Path) -> bool:
     """Whether the index's database exists and cannot be read in part."""
     if not (directory / FILE).is_file():
         return False
-    address = f"{(directory / FILE).absolute().as_uri()}?mode=ro"
     try:
-        with closing(sqlite3.connect(address, uri=True)) as reader:
+        with _reader(directory) as reader:
             return reader.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]
     except sqlite3.DatabaseError as error:
         return not isinstance(error, sqlite3.OperationalError)  # locked, or it may not be read

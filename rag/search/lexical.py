@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from math import prod
 
@@ -145,30 +145,34 @@ class LexicalIndex:
         with reading(self.engine) as connection:
             cached = self._cache.words_of(connection, readable)
             if cached is None:
-                vocabulary = self._knowing(connection)
-                return [
-                    self._covered(connection, vocabulary, q, readable, chunk_ids) for q in queries
-                ]
+                return self._coverages_in_database(connection, queries, readable, chunk_ids)
             lexemes = [self._lexemes(connection, query) for query in queries]
             return [cached.coverage(of_query, chunk_ids) for of_query in lexemes]
 
-    def _covered(
+    def _coverages_in_database(
         self,
         connection: Connection,
-        vocabulary: _LibraryWords,
-        query: str,
+        queries: Sequence[str],
         readable: Readable,
         chunk_ids: Sequence[str],
-    ) -> dict[str, float]:
-        terms = self._weighed(connection, vocabulary, query, readable)
-        weights = [term.weight for term in terms]
-        visible = _visible(connection, chunk_ids, readable)
-        holders = self._words.holders(connection, [term.term for term in terms], visible)
-        covered = dict.fromkeys(chunk_ids, 0.0)
-        for weight, of_term in zip(weights, holders, strict=True):
-            for chunk_id in of_term:
-                covered[chunk_id] += weight
-        return {chunk_id: weight / (sum(weights) or 1.0) for chunk_id, weight in covered.items()}
+    ) -> list[dict[str, float]]:
+        library = self._knowing(connection)
+        visible = chunk_ids
+        if readable.ids is not None:
+            is_open = inside(chunks.c.collection_id, readable)
+            query = select(chunks.c.id).where(chunks.c.id.in_(chunk_ids), is_open)
+            visible = list(connection.scalars(query))
+        results = []
+        for text_of_query in queries:
+            terms = self._weighed(connection, library, text_of_query, readable)
+            holders = self._words.holders(connection, [term.term for term in terms], visible)
+            weights = dict.fromkeys(chunk_ids, 0.0)
+            for term, of_term in zip(terms, holders, strict=True):
+                for chunk_id in of_term:
+                    weights[chunk_id] += term.weight
+            total = sum(term.weight for term in terms) or 1.0
+            results.append({chunk_id: weight / total for chunk_id, weight in weights.items()})
+        return results
 
     def _lexemes(self, connection: Connection, query: str) -> Lexemes:
         return self._words.lexemes(connection, terms_of(query))
@@ -203,14 +207,15 @@ class LexicalIndex:
     ) -> set[str]:
         """Return the words of these stems, as texts have them."""
         ids: dict[str, None] = {}
-        for term in [Term((stem,)) for stem in stems]:
+        for stem in stems:
+            term = Term((stem,))
             if cached is not None:
                 ids |= dict.fromkeys(cached.holding({term: term.tokens}, WRITTEN))
             else:
                 ids |= dict.fromkeys(self._words.holding(connection, term, readable, WRITTEN))
         query = select(chunks.c.heading, chunks.c.text).where(chunks.c.id.in_(ids))
-        texts = [f"{row.heading} {row.text}" for row in connection.execute(query)]
-        words = {word for passage in texts for word in words_of(passage)}
+        rows = connection.execute(query)
+        words = {word for row in rows for word in words_of(f"{row.heading} {row.text}")}
         return {word for word in words if stem_of(plain(word), self._words.stemmer) in stems}
 
     def _weighed(
@@ -254,12 +259,13 @@ class LexicalIndex:
         """Return the words counted so far; the query does not wait for a count to end."""
         newest = int(connection.execute(_NEWEST).scalar_one() or 0)
         current = self._library_words
-        if current is None or (current.newest != newest and self._is_time(current)):
+        is_old = current is None or (
+            current.newest != newest
+            and time.monotonic() - current.read_at > current.seconds / SHARE_OF_TIME
+        )
+        if is_old:
             threading.Thread(target=self._read_beside, name="words", daemon=True).start()
         return current or _LibraryWords(newest, newest, Vocabulary({}, self._words.stemmer))
-
-    def _is_time(self, words: _LibraryWords) -> bool:
-        return time.monotonic() - words.read_at > words.seconds / SHARE_OF_TIME
 
     def _read_beside(self) -> None:
         if self._reading.acquire(blocking=False):
@@ -276,14 +282,6 @@ class LexicalIndex:
                 self._reading.release()
 
 
-def _visible(connection: Connection, chunk_ids: Sequence[str], readable: Readable) -> Sequence[str]:
-    """Return the chunks that the asker may read."""
-    if readable.ids is None:
-        return chunk_ids
-    is_open = inside(chunks.c.collection_id, readable)
-    return list(connection.scalars(select(chunks.c.id).where(chunks.c.id.in_(chunk_ids), is_open)))
-
-
 MOST_HOLDERS = 5  # passages that an exact code may be in to stand first; words rank more
 ENDS = 2  # signs at either end, one of which near codes have in common
 LONG = 9  # signs of a code in which two may differ; in a shorter one, one
@@ -297,41 +295,34 @@ class Identified:
 
     exact: frozenset[str] = frozenset()
     near: frozenset[str] = frozenset()
-    missing: tuple[MissingIdentifier, ...] = field(default=())
+    missing: tuple[MissingIdentifier, ...] = ()
 
 
 NONE = Identified()
 
 
-class IdentifierIndex:
-    """Looks up codes in the table of identifiers, within the readable collections."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def look_up(self, question: str, readable: Readable) -> Identified:
-        """Return the passages with the codes of a question; none for a code in many passages."""
-        wanted = identifiers_of_question(question)
-        if not wanted or readable.ids == frozenset():
-            return NONE
-        with reading(self._engine) as connection:
-            holders = _holders(
-                connection, {identifier.code for one in wanted for identifier in one}, readable
-            )
-            exact: set[str] = set()
-            near: set[str] = set()
-            missing = []
-            for choices in wanted:
-                exact_ids = [holders[choice.code] for choice in choices if choice.code in holders]
-                if exact_ids:
-                    exact.update(exact_ids[0] if len(exact_ids[0]) <= MOST_HOLDERS else ())
-                    continue
-                like = _similar_codes(connection, choices, readable)
-                similar = _holders(connection, like, readable)
-                near.update(chunk_id for ids in similar.values() for chunk_id in ids)
-                shown = tuple(like[code] for code in list(like)[:NEAR_SHOWN] if code in similar)
-                missing.append(MissingIdentifier(choices[0].written, shown))
-        return Identified(frozenset(exact), frozenset(near - exact), tuple(missing))
+def look_up_identifiers(engine: Engine, question: str, readable: Readable) -> Identified:
+    """Return the passages with the codes of a question; none for a code in many passages."""
+    wanted = identifiers_of_question(question)
+    if not wanted or readable.ids == frozenset():
+        return NONE
+    exact: set[str] = set()
+    near: set[str] = set()
+    missing = []
+    with reading(engine) as connection:
+        codes = {choice.code for choices in wanted for choice in choices}
+        holders = _holders(connection, codes, readable)
+        for choices in wanted:
+            exact_ids = [holders[choice.code] for choice in choices if choice.code in holders]
+            if exact_ids:
+                exact.update(exact_ids[0] if len(exact_ids[0]) <= MOST_HOLDERS else ())
+                continue
+            like = _similar_codes(connection, choices, readable)
+            similar = _holders(connection, like, readable)
+            near.update(chunk_id for ids in similar.values() for chunk_id in ids)
+            shown = tuple(like[code] for code in list(like)[:NEAR_SHOWN] if code in similar)
+            missing.append(MissingIdentifier(choices[0].written, shown))
+    return Identified(frozenset(exact), frozenset(near - exact), tuple(missing))
 
 
 def _holders(
@@ -363,17 +354,16 @@ def _similar_codes(
     """Return the codes one or two slips from those asked for, nearest first, as written."""
     results: dict[str, tuple[int, str]] = {}
     for identifier in choices:
-        slips = 2 if len(identifier.code) >= LONG else 1
+        code = identifier.code
+        slips = 2 if len(code) >= LONG else 1
         query = (
             select(table.c.code, func.min(table.c.written).label("written"))
             .join(chunks, chunks.c.id == table.c.chunk_id)
             .where(
-                func.length(table.c.code).between(
-                    len(identifier.code) - slips, len(identifier.code) + slips
-                ),
+                func.length(table.c.code).between(len(code) - slips, len(code) + slips),
                 or_(
-                    table.c.code.startswith(identifier.code[:ENDS], autoescape=True),
-                    table.c.code.endswith(identifier.code[-ENDS:], autoescape=True),
+                    table.c.code.startswith(code[:ENDS], autoescape=True),
+                    table.c.code.endswith(code[-ENDS:], autoescape=True),
                 ),
                 inside(chunks.c.collection_id, readable),
             )
@@ -381,7 +371,7 @@ def _similar_codes(
             .limit(MOST_NEAR)
         )
         for row in connection.execute(query):
-            distance = OSA.distance(identifier.code, row.code, score_cutoff=slips)
+            distance = OSA.distance(code, row.code, score_cutoff=slips)
             if distance <= slips:
                 results.setdefault(row.code, (distance, row.written))
     least = min((distance for distance, _ in results.values()), default=0)
@@ -412,17 +402,17 @@ class NameMentions:
         chunks = self._chunks(name, readable, MOST_CHUNKS)
         if len(chunks) == MOST_CHUNKS:
             return None
-        links = {
-            chunk.document_id: DocumentLink(
-                chunk.document_id, chunk.document_name, chunk.document_title
-            )
-            for chunk in chunks
-            if _holds(chunk, name)
-        }
-        if len(links) < 2:
+        holding = {chunk.document_id: chunk for chunk in chunks if _holds(chunk, name)}
+        if len(holding) < 2:
             return None
-        ordered = _with_distinct_titles(sorted(links.values(), key=lambda link: link.name))
-        return Mention(name, len(ordered), tuple(ordered[:LINKED]))
+        titles = Counter(chunk.document_title for chunk in holding.values())
+        links = []
+        for chunk in sorted(holding.values(), key=lambda chunk: chunk.document_name):
+            title, is_shared = chunk.document_title, titles[chunk.document_title] > 1
+            # Documents that share a title are called by the names of their files.
+            title = chunk.document_name if is_shared else title
+            links.append(DocumentLink(chunk.document_id, chunk.document_name, title))
+        return Mention(name, len(links), tuple(links[:LINKED]))
 
     def is_word(self, word: str, readable: Readable) -> bool:
         """Whether a text holds a word, in any form, or one that it may be mistyped for."""
@@ -438,12 +428,6 @@ class NameMentions:
     def _chunks(self, name: str, readable: Readable, limit: int) -> list[Chunk]:
         ids = self._words.holding(name, readable, limit=limit)
         return list(self.documents.chunks(ids, readable).values())
-
-
-def _with_distinct_titles(links: Sequence[DocumentLink]) -> list[DocumentLink]:
-    """Call documents that share a title by the names of their files."""
-    titles = Counter(link.title for link in links)
-    return [replace(link, title=link.name) if titles[link.title] > 1 else link for link in links]
 
 
 def _holds(chunk: Chunk, name: str) -> bool:

@@ -13,11 +13,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Engine, Select, delete, func, insert, select
+from sqlalchemy import Connection, Engine, delete, func, insert, select
 
 from rag.db import chunks, inside, reading, second_vectors, versions, writing
 from rag.records import Readable
@@ -25,9 +25,7 @@ from rag.seams import Embedder, Matrix
 from rag.search.confidence import SAMPLE, Spread, usual_spread
 from rag.search.embedders.local import Vector
 
-MOST_HELD = (
-    50_000  # chunks whose vectors stay in memory: 77 MB; of more only candidates are compared
-)
+MOST_HELD = 50_000  # chunks whose vectors stay in memory: 77 MB; of more candidates are compared
 BATCH = 64  # chunks that are embedded between two writes
 SHARE_OF_TIME = 0.02  # that reading a growing collection again may take
 STEPS = 127  # of a number that is kept in one byte
@@ -159,9 +157,7 @@ class MultilingualVectors:
         with self._lock:
             self._collections[collection_id] = vectors
             self._collections.move_to_end(collection_id)
-            while (
-                sum(len(collection.rows) for collection in self._collections.values()) > MOST_HELD
-            ):
+            while sum(len(cached.rows) for cached in self._collections.values()) > MOST_HELD:
                 self._collections.popitem(last=False)
         return vectors
 
@@ -187,13 +183,16 @@ class MultilingualVectors:
 
     def make_missing(self, is_over: Callable[[], bool] = bool) -> Iterator[tuple[int, int]]:
         """Embed chunks without a vector; yield how many chunks have one, and how many there are."""
+        table = second_vectors
         with writing(self._engine) as connection:
-            table = second_vectors
             connection.execute(delete(table).where(table.c.model != self._embedder.name))
+        has_vector = select(table.c.chunk_id).where(table.c.chunk_id == chunks.c.id).exists()
+        missing = select(chunks.c.id, chunks.c.heading, chunks.c.text).where(~has_vector)
+        missing = missing.order_by(chunks.c.row).limit(BATCH)
         done, total = self.progress()
         while done < total and not is_over():
             with reading(self._engine) as connection:
-                rows = connection.execute(self._missing()).all()
+                rows = connection.execute(missing).all()
             if not rows:
                 return
             _ = self.usual  # no question waits for it
@@ -201,12 +200,6 @@ class MultilingualVectors:
             self._store([row.id for row in rows], self._embedder.embed(texts))
             done, total = self.progress()
             yield done, total
-
-    def _missing(self) -> Select[Any]:
-        table = second_vectors
-        made = select(table.c.chunk_id).where(table.c.chunk_id == chunks.c.id).exists()
-        wanted = select(chunks.c.id, chunks.c.heading, chunks.c.text).where(~made)
-        return wanted.order_by(chunks.c.row).limit(BATCH)
 
     def progress(self) -> tuple[int, int]:
         """Return how many chunks have a vector, and how many chunks there are."""

@@ -112,24 +112,18 @@ def count_words(text: str) -> int:
     return words if text.isascii() else words + len(_UNSPACED.findall(text)) // 2
 
 
-def _table_start(text: str, start: int) -> int | None:
-    """Return where the table around this place begins, if there is one."""
-    line_start = text.rfind("\n", 0, start) + 1
-    while line_start > 0 and _TABLE_LINE.match(text, line_start):
-        previous = text.rfind("\n", 0, line_start - 1) + 1
-        if not _TABLE_LINE.match(text, previous):
-            break
-        line_start = previous
-    return line_start if _TABLE_LINE.match(text, line_start) else None
-
-
 def _with_table_header(text: str, start: int, end: int) -> tuple[int, int]:
     """Extend a range to its table's first line, unless that is too far away."""
-    line_start = _table_start(text, start)
-    if line_start is None:
+    first = text.rfind("\n", 0, start) + 1
+    if not _TABLE_LINE.match(text, first):
         return start, end
-    is_near = count_words(text[line_start:end]) <= MAX_PASSAGE_WORDS
-    return (min(line_start, start), end) if is_near else (start, end)
+    while first > 0:
+        previous = text.rfind("\n", 0, first - 1) + 1
+        if not _TABLE_LINE.match(text, previous):
+            break
+        first = previous
+    is_near = count_words(text[first:end]) <= MAX_PASSAGE_WORDS
+    return (first if is_near else start), end
 
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
@@ -151,7 +145,7 @@ def grown(hit: Hit, texts: Texts) -> Hit:
 
 
 def merged(
-    hits: Sequence[Hit], texts: Texts, limit: int, read: Callable[[Hit, Texts], Hit] | None = None
+    hits: Sequence[Hit], texts: Texts, limit: int, read: Callable[[Hit, Texts], Hit]
 ) -> list[Hit]:
     """Return the best hits; passages of a section that overlap or adjoin are merged.
 
@@ -161,14 +155,11 @@ def merged(
     """
     passages: list[Hit] = []
     for hit in hits:
-        same = [
-            place
-            for place, passage in enumerate(passages)
-            if section_of(passage) == section_of(hit)
-        ]
+        section = section_of(hit)
+        same = [place for place, other in enumerate(passages) if section_of(other) == section]
         if len(passages) >= limit and not same:
             continue
-        fresh = hit if read is None else read(hit, texts)
+        fresh = read(hit, texts)
         for place in same:
             joined = _joined(passages[place], fresh, texts)
             if joined is not None:
@@ -265,9 +256,8 @@ def _run_of(chunk: Chunk, near: Sequence[Chunk]) -> dict[int, list[Chunk]]:
     first = last = place
     while first > 0 and _follows(sections[order[first - 1]][0], sections[order[first]][0]):
         first -= 1
-    while last + 1 < len(order) and _follows(
-        sections[order[last]][0], sections[order[last + 1]][0]
-    ):
+    end = len(order) - 1
+    while last < end and _follows(sections[order[last]][0], sections[order[last + 1]][0]):
         last += 1
     return {index: sections[index] for index in order[first : last + 1]}
 
@@ -323,26 +313,18 @@ def _contrasts(hit: Hit, other: Hit) -> bool:
     one, two = hit.chunk, other.chunk
     if one.document_id != two.document_id or one.section_index == two.section_index:
         return False
-    return (
-        other.score >= hit.score - FARTHEST
-        and _differ_in_one_place(one, two)
-        and _speak_of_the_same(one, two)
-    )
-
-
-def _differ_in_one_place(one: Chunk, two: Chunk) -> bool:
-    pairs = list(zip(one.heading_path, two.heading_path, strict=False))
-    different = [(set(_words(a)), set(_words(b))) for a, b in pairs if a != b]
-    if len(one.heading_path) != len(two.heading_path) or len(different) != 1:
+    if other.score < hit.score - FARTHEST or len(one.heading_path) != len(two.heading_path):
+        return False
+    pairs = zip(one.heading_path, two.heading_path, strict=True)
+    different = [(_words(a), _words(b)) for a, b in pairs if a != b]
+    if len(different) != 1:
         return False
     [(first, second)] = different
-    return bool(first and second) and len(first ^ second) <= DIFFERENT
-
-
-def _speak_of_the_same(one: Chunk, two: Chunk) -> bool:
-    first, second = (set(content_words(chunk.text)) for chunk in (one, two))
+    if not first or not second or len(first ^ second) > DIFFERENT:
+        return False
+    first, second = set(content_words(one.text)), set(content_words(two.text))
     return len(first & second) >= ALIKE * max(1, min(len(first), len(second)))
 
 
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.casefold())
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))

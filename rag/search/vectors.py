@@ -12,7 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -143,12 +143,12 @@ class ExactVectors:
         """Return the nearest chunks of each vector, best first; None if there are too many vectors,
         or if they are still being read.
         """
-        wanted: list[CollectionScope] = [None] if readable.ids is None else [*sorted(readable.ids)]
+        scopes: list[CollectionScope] = [None] if readable.ids is None else [*sorted(readable.ids)]
         most = self._most_of_all if readable.ids is None else self._most
-        sizes = {scope: self._size(scope) for scope in wanted} if most else {}
+        sizes = {scope: self._size(scope) for scope in scopes} if most else {}
         if not most or sum(sizes.values()) > most or self._are_coming(sizes):
             return None
-        parts = [vectors_of for vectors_of in map(self._of, wanted) if vectors_of.count]
+        parts = [part for part in map(self._of, scopes) if part.count]
         if not parts:
             return [[] for _ in vectors]
         cosines = np.concatenate([part.cosines(vectors) for part in parts], axis=1)
@@ -161,8 +161,7 @@ class ExactVectors:
             new = [size for size in sizes if size not in self._vectors]
             if sum(sizes[scope] for scope in new) > self._waited_for and not self._coming:
                 self._coming.update(new)
-                bring = threading.Thread(target=self._bring, args=(new,), daemon=True)
-                bring.start()
+                threading.Thread(target=self._bring, args=(new,), daemon=True).start()
             return not self._coming.isdisjoint(new)
 
     def _bring(self, scopes: Sequence[CollectionScope]) -> None:
@@ -208,13 +207,10 @@ class ExactVectors:
             if ids and self._writes == writes:  # else it may be of before
                 self._vectors[collection] = cached
                 self._vectors.move_to_end(collection)
-                self._forget_oldest()
+                total = sum(other.count for other in self._vectors.values())
+                while total > self._most:
+                    total -= self._vectors.popitem(last=False)[1].count
         return cached
-
-    def _forget_oldest(self) -> None:
-        total = sum(vectors.count for vectors in self._vectors.values())
-        while total > self._most:
-            total -= self._vectors.popitem(last=False)[1].count
 
     # ── What is written meanwhile ────────────────────────────────────────────────────────────
 
@@ -223,15 +219,13 @@ class ExactVectors:
         with self._lock:
             self._drop(chunk_ids)
             for collection in {*collections, None}:
-                places = [
-                    place for place, other in enumerate(collections) if collection in (other, None)
-                ]
+                rows = [row for row, own in enumerate(collections) if collection in (own, None)]
                 if collection in self._sizes:
-                    self._sizes[collection] += len(places)
+                    self._sizes[collection] += len(rows)
                 cached = self._vectors.get(collection)
                 if cached is not None:
-                    ids = [chunk_ids[place] for place in places]
-                    self._vectors[collection] = cached.with_more(ids, vectors[places])
+                    ids = [chunk_ids[row] for row in rows]
+                    self._vectors[collection] = cached.with_more(ids, vectors[rows])
 
     def move(self, collections: Mapping[str, str]) -> None:
         with self._lock:
@@ -325,9 +319,7 @@ class ChromaIndex:
 
         def upsert(collection: Any) -> None:
             self._check(collection, dimensions)
-            step = min(PAGE, self._client.get_max_batch_size())
-            for start in range(0, len(chunk_ids), step):
-                part = slice(start, start + step)
+            for part in self._parts(len(chunk_ids)):
                 collection.upsert(
                     ids=list(chunk_ids[part]),
                     embeddings=vectors[part],
@@ -338,12 +330,16 @@ class ChromaIndex:
             self._use(upsert, None, create=dimensions)
             self._exact.add(chunk_ids, vectors, collections)
 
+    def _parts(self, count: int) -> Iterator[slice]:
+        """Return the parts in which one request each may write so many chunks."""
+        step = min(PAGE, self._client.get_max_batch_size())
+        return (slice(start, start + step) for start in range(0, count, step))
+
     def move(self, collections: Mapping[str, str]) -> None:
         def update(collection: Any) -> None:
-            step = min(PAGE, self._client.get_max_batch_size())
             ids = sorted(collections)
-            for start in range(0, len(ids), step):
-                there = collection.get(ids=ids[start : start + step], include=[])["ids"]
+            for part in self._parts(len(ids)):
+                there = collection.get(ids=ids[part], include=[])["ids"]
                 if there:
                     places = [{PLACE: collections[key]} for key in there]
                     collection.update(ids=there, metadatas=places)
@@ -354,9 +350,8 @@ class ChromaIndex:
 
     def remove(self, chunk_ids: Sequence[str]) -> None:
         def delete(collection: Any) -> None:
-            step = min(PAGE, self._client.get_max_batch_size())
-            for start in range(0, len(chunk_ids), step):
-                collection.delete(ids=list(chunk_ids[start : start + step]))
+            for part in self._parts(len(chunk_ids)):
+                collection.delete(ids=list(chunk_ids[part]))
 
         with self._lock:
             self._use(delete, None)
@@ -473,12 +468,10 @@ class ChromaIndex:
                     metadata={"embedding": self._embedding, "dimensions": dimensions},
                 )
             elif self._collection is None:
-                try:
+                with suppress(NotFoundError):
                     self._collection = self._opened().get_collection(
                         self._name, embedding_function=None
                     )
-                except NotFoundError:
-                    return None
             return self._collection
 
     def _opened(self) -> Any:
@@ -534,21 +527,20 @@ class ChromaIndex:
         except NotFoundError:
             raise
         except (ChromaError, HTTPError, ValueError, OSError) as error:
-            raise IndexAway(self._explain(error)) from error
-
-    def _explain(self, error: Exception) -> str:
-        if self._url is not None:
-            return (
-                f"The Chroma server at {self._url} does not answer as expected ({error}); check "
-                "that it runs and that retrieval.chroma_url is right."
-            )
-        full = storage_reason(str(error))
-        if full is not None:
-            return f"The vector index in {self._directory}: {full}"
-        return (
-            f"The vector index in {self._directory} cannot be read ({error}). It is made "
-            "again from the database: stop the server, run `groundnote doctor --repair`."
-        )
+            full = storage_reason(str(error))
+            if self._url is not None:
+                message = (
+                    f"The Chroma server at {self._url} does not answer as expected ({error}); "
+                    "check that it runs and that retrieval.chroma_url is right."
+                )
+            elif full is not None:
+                message = f"The vector index in {self._directory}: {full}"
+            else:
+                message = (
+                    f"The vector index in {self._directory} cannot be read ({error}). It is made "
+                    "again from the database: stop the server, run `groundnote doctor --repair`."
+                )
+            raise IndexAway(message) from error
 
 
 class SharedIndex:

@@ -29,7 +29,6 @@ from rapidfuzz.distance import OSA
 from sqlalchemy import Connection, TextClause, bindparam, func, select, text
 
 from rag.db import chunks, inside, versions
-from rag.db import chunks as chunk_table
 from rag.language.lazy_patterns import re
 from rag.language.words import language_of, stem_of
 from rag.records import Readable
@@ -95,18 +94,14 @@ _RUN = re.compile(f"{UNSPACED}+|[^{UNSPACED[1:]}+")
 
 def _terms_of_word(word: str) -> Iterator[Term]:
     for run in _RUN.findall(word):
-        if _UNSPACED.match(run):
-            yield from _letter_terms(run)
-        else:
+        if not _UNSPACED.match(run):
             yield Term((run.lower(),))
-
-
-def _letter_terms(run: str) -> Iterator[Term]:
-    size = 3 if re.match(f"[{ALPHABETIC_UNSPACED}]", run) else 2
-    if len(run) < size:
-        yield Term((run,), is_prefix=True, is_letters=True)
-    for start in range(len(run) - size + 1):
-        yield Term((run[start : start + size],), is_letters=True)
+            continue
+        size = 3 if re.match(f"[{ALPHABETIC_UNSPACED}]", run) else 2
+        if len(run) < size:
+            yield Term((run,), is_prefix=True, is_letters=True)
+        for start in range(len(run) - size + 1):
+            yield Term((run[start : start + size],), is_letters=True)
 
 
 _ACCENTS = re.compile(r"[\u0300-\u036f]+")
@@ -123,7 +118,7 @@ def plain(text: str) -> str:
 SHORTEST = 4  # letters of a word that is looked up here
 TYPO_LETTERS = 5  # … of one that may be mistyped
 SECOND_TYPO = 9  # letters of one that may be mistyped twice
-SHORTEST_STEM, LONGEST_STEM = 3, 40
+SHORTEST_STEM, LONGEST_STEM = 3, 40  # in which a slip can be recognised
 LONGEST = LONGEST_STEM + 10  # letters of a word that may be mistyped, with its ending
 MOST_LIKELY = 12  # stems that a word may stand for
 MOST_TRIED = 200  # … that are counted for it among the asker's chunks
@@ -140,8 +135,9 @@ class Vocabulary:
     def __init__(self, counts: Mapping[str, int], stemmer: str) -> None:
         self._counts = counts
         self._by_letter: dict[str, list[str]] = {}
-        for word in sorted(filter(_is_word, counts)):
-            self._by_letter.setdefault(word[0], []).append(word)
+        for stem in sorted(counts):
+            if SHORTEST_STEM <= len(stem) <= LONGEST_STEM and stem.isalpha():
+                self._by_letter.setdefault(stem[0], []).append(stem)
         self._rules = stemmer
 
     def count(self, token: str) -> int | None:
@@ -208,11 +204,6 @@ class Vocabulary:
 
 def _slips_in(word: str) -> int:
     return 2 if len(word) >= SECOND_TYPO else 1
-
-
-def _is_word(stem: str) -> bool:
-    """Whether a stem is long enough that a slip in it can be recognised."""
-    return SHORTEST_STEM <= len(stem) <= LONGEST_STEM and stem.isalpha()
 
 
 HEADING_WEIGHT = 2.0  # a word in a heading counts as so many in the text
@@ -405,12 +396,12 @@ class CollectionWords:
 
     def __init__(self, parts: Mapping[str, CachedCollection], stemmer: str) -> None:
         self._parts = [part.places for part in parts.values() if part.places]
-        chunks = sorted(chunk for part in parts.values() for chunk in part.chunks.items())
-        self._rows = np.array([row for row, _ in chunks], dtype=np.int64)
-        self._ids = [chunk_id for _, chunk_id in chunks]
+        ids = sorted(row_and_id for part in parts.values() for row_and_id in part.chunks.items())
+        self._rows = np.array([row for row, _ in ids], dtype=np.int64)
+        self._ids = [chunk_id for _, chunk_id in ids]
         self._indices = {chunk_id: index for index, chunk_id in enumerate(self._ids)}
         counts: Counter[str] = Counter()
-        lengths = np.zeros(len(chunks))
+        lengths = np.zeros(len(ids))
         for part in self._parts:
             places, firsts = _joined(part)
             rows = places >> 16
@@ -418,8 +409,8 @@ class CollectionWords:
             is_new[firsts] = True
             counted = np.add.reduceat(is_new, firsts, dtype=int).tolist()
             counts.update(dict(zip(part, counted, strict=True)))
-            lengths += np.bincount(np.searchsorted(self._rows, rows), minlength=len(chunks))
-        self._lengths = lengths / max(float(lengths.mean()) if chunks else 0.0, 1.0)
+            lengths += np.bincount(np.searchsorted(self._rows, rows), minlength=len(ids))
+        self._lengths = lengths / max(float(lengths.mean()) if ids else 0.0, 1.0)
         self.vocabulary = Vocabulary(counts, stemmer)
 
     def search(self, query: Lexemes, limit: int) -> list[tuple[str, float]]:
@@ -435,11 +426,8 @@ class CollectionWords:
     def coverage(self, query: Lexemes, chunk_ids: Sequence[str]) -> dict[str, float]:
         """Return for each chunk the share of the terms that it holds, weighed by rarity."""
         present = [chunk_id for chunk_id in chunk_ids if chunk_id in self._indices]
-        indices, weights, total = (
-            [self._indices[chunk_id] for chunk_id in present],
-            np.zeros(len(present)),
-            0.0,
-        )
+        indices = [self._indices[chunk_id] for chunk_id in present]
+        weights, total = np.zeros(len(present)), 0.0
         for term, lexemes in query.items():
             counts = self._counts(term, lexemes)
             weight = self._idf(counts)
@@ -489,22 +477,18 @@ class CachedWords:
         with self._lock:
             words = self._sets.get(readable.ids)
         if words is None or words[0] != now:
-            words = now, self._made(connection, readable, now)
+            most = MOST_OF_ALL if readable.ids is None else MOST_HELD
+            made = None
+            if chunk_count(connection, readable, most + 1) <= most:
+                parts = {key: self._part(connection, key, now[key]) for key in sorted(now)}
+                made = CollectionWords(parts, self._words.stemmer)
+            words = now, made
         with self._lock:
             self._sets[readable.ids] = words
             self._sets.move_to_end(readable.ids)
             while len(self._sets) > SETS_KEPT:
                 self._sets.popitem(last=False)
         return words[1]
-
-    def _made(
-        self, connection: Connection, readable: Readable, now: Mapping[str, int]
-    ) -> CollectionWords | None:
-        most = MOST_OF_ALL if readable.ids is None else MOST_HELD
-        if chunk_count(connection, readable, most + 1) > most:
-            return None
-        parts = {key: self._part(connection, key, now[key]) for key in sorted(now)}
-        return CollectionWords(parts, self._words.stemmer)
 
     def _part(self, connection: Connection, collection_id: str, version: int) -> CachedCollection:
         with self._lock:
@@ -528,22 +512,21 @@ class CachedWords:
         collection: CachedCollection | None,
     ) -> CachedCollection:
         """Read a collection's words; of a cached one, only the rows that are new."""
-        table = chunk_table
-        listed = select(table.c.row, table.c.id).where(table.c.collection_id == collection_id)
-        rows = connection.execute(listed.order_by(table.c.row))
-        chunks: dict[int, str] = {row.row: row.id for row in rows}
+        listed = select(chunks.c.row, chunks.c.id).where(chunks.c.collection_id == collection_id)
+        rows = connection.execute(listed.order_by(chunks.c.row))
+        ids: dict[int, str] = {row.row: row.id for row in rows}
         before = collection.chunks if collection is not None else {}
-        fresh = next((row for row, key in chunks.items() if before.get(row) != key), None)
-        old = [row for row in chunks if fresh is None or row < fresh]
+        fresh = next((row for row, key in ids.items() if before.get(row) != key), None)
+        old = [row for row in ids if fresh is None or row < fresh]
         places = dict(collection.places) if collection is not None else {}
         if places and len(old) < len(before):
             places = _in_rows(places, old)
         if fresh is not None:
             for word, positions in self._words.places(connection, collection_id, fresh):
-                places[word] = (
-                    np.concatenate([places[word], positions]) if word in places else positions
-                )
-        return CachedCollection(version, chunks, places)
+                if word in places:
+                    positions = np.concatenate([places[word], positions])
+                places[word] = positions
+        return CachedCollection(version, ids, places)
 
 
 def _joined(places: Mapping[str, Positions]) -> tuple[Positions, NDArray[np.int64]]:

@@ -80,23 +80,18 @@ class Fts5Words:
     def search(
         self, connection: Connection, plan: Plan, readable: Readable, limit: int
     ) -> list[tuple[str, float]]:
-        scores = self._by_rare(connection, plan, readable, RANKED * limit)
+        scores: dict[int, float] = {}
+        if plan.rare:  # FTS5 scores each of them, and the scores add up
+            match = _match_expression(" OR ", [term.term for term in plan.rare], readable)
+            parameters = {"match": match, "limit": RANKED * limit}
+            rare = connection.execute(self._SCORES, parameters)
+            scores = {row: float(scored) for row, scored in rare.all()}
         if plan.common or readable.ids is not None:
             scores = self._ranked(connection, plan, readable, scores, RANKED * limit)
         best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
         rows = connection.execute(self._IDS, {"keys": [row for row, _ in best]})
         ids = {row.row: row.id for row in rows}
         return [(ids[row], scored) for row, scored in best if row in ids]
-
-    def _by_rare(
-        self, connection: Connection, plan: Plan, readable: Readable, limit: int
-    ) -> dict[int, float]:
-        """Score the chunks with rare terms: FTS5 scores each term, and the scores add up."""
-        if not plan.rare:
-            return {}
-        match = _match_expression(" OR ", [term.term for term in plan.rare], readable)
-        rows = connection.execute(self._SCORES, {"match": match, "limit": limit})
-        return {row: float(scored) for row, scored in rows.all()}
 
     def _ranked(
         self,
@@ -133,13 +128,11 @@ class Fts5Words:
     def frequencies(
         self, connection: Connection, terms: Sequence[Term], readable: Readable, most: int
     ) -> list[int]:
-        queries = (
-            {"match": _match_expression("", [term], readable), "most": most} for term in terms
-        )
-        return [
-            int(connection.execute(self._FREQUENCY, parameters).scalar_one())
-            for parameters in queries
-        ]
+        counts = []
+        for term in terms:
+            parameters = {"match": _match_expression("", [term], readable), "most": most}
+            counts.append(int(connection.execute(self._FREQUENCY, parameters).scalar_one()))
+        return counts
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
         connection.execute(self._VOCABULARY)
@@ -199,8 +192,15 @@ class _Stems:
             for term in terms
         }
         self._positions: defaultdict[str, list[int]] = defaultdict(list)
-        stems = (stem for stems in self.of_term.values() for stem in stems if stem)
-        self._words = _beginning_with({stem[:_BEGINNING] for stem in stems})
+        beginnings = {
+            stem[:_BEGINNING] for stems in self.of_term.values() for stem in stems if stem
+        }
+        patterns = [
+            # A short beginning is a whole word.
+            re.escape(letters) + ("" if len(letters) == _BEGINNING else r"(?![^\W_])")
+            for letters in sorted(beginnings)
+        ]
+        self._words = re.compile(rf"(?:{'|'.join(patterns) or '(?!)'})[^\W_]*")
 
     def read(self, row: int, heading: str, body: str) -> int:
         """Note where the terms stand in a text; return its length in words.
@@ -231,27 +231,17 @@ class _Stems:
         return self._stem_by_word[word]
 
 
-def _beginning_with(beginnings: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern of words with these beginnings; a short beginning is a whole word."""
-    patterns = (
-        re.escape(letters) + ("" if len(letters) == _BEGINNING else r"(?![^\W_])")
-        for letters in sorted(beginnings)
-    )
-    return re.compile(rf"(?:{'|'.join(patterns) or '(?!)'})[^\W_]*")
-
-
 def _match_expression(joined: str, terms: Sequence[Term], readable: Readable) -> str:
-    """Return the FTS5 expression for the terms within the readable collections."""
-    words = f"{{heading text}} : ({joined.join(map(_fts5, terms))})"
+    """Return the FTS5 expression for the terms within the readable collections.
+
+    Each term is a quoted phrase: tokens hold no quotes, so nothing in it is an operator.
+    """
+    phrases = (f'"{" ".join(term.tokens)}"' + ("*" if term.is_prefix else "") for term in terms)
+    words = f"{{heading text}} : ({joined.join(phrases)})"
     if readable.ids is None:
         return words
     places = " OR ".join(f'"{id_}"' for id_ in sorted(readable.ids))
     return f"({words}) AND place : ({places})"
-
-
-def _fts5(term: Term) -> str:
-    """Return a term as a quoted phrase: tokens hold no quotes, so nothing in it is an operator."""
-    return f'"{" ".join(term.tokens)}"' + ("*" if term.is_prefix else "")
 
 
 DEPTH = 5  # times the limit: candidates that are scored, since the index orders them otherwise
@@ -335,23 +325,23 @@ class TsvectorWords:
         self, connection: Connection, terms: Sequence[Term], readable: Readable, most: int
     ) -> list[int]:
         parameters = {"queries": [_tsquery(term) for term in terms], "most": most}
-        return list(
-            connection.execute(
-                _readable_statement(self._FREQUENCIES, readable), parameters
-            ).scalars()
-        )
+        statement = _readable_statement(self._FREQUENCIES, readable)
+        return list(connection.execute(statement, parameters).scalars())
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
         with writing(connection.engine) as writer:  # the other sees what was when it began
             writer.execute(self._COUNTING)
             newest = int(writer.scalar(self._NEWEST))
-            if not _is_counted(writer.scalar(self._COUNTED), newest):
+            counted = json.loads(writer.scalar(self._COUNTED) or "{}")
+            is_counted = counted.get("newest") == newest or time.time() < counted.get("again", 0)
+            if not is_counted:
                 writer.execute(self._TABLE)
                 began = time.monotonic()
                 for statement in self._COUNT:
                     writer.execute(text(statement))
-                again = time.time() + _rest_after(time.monotonic() - began)
-                state = json.dumps({"newest": newest, "again": again})
+                seconds = time.monotonic() - began
+                rest = seconds / SHARE_OF_TIME if seconds >= QUICK else 0.0
+                state = json.dumps({"newest": newest, "again": time.time() + rest})
                 writer.exec_driver_sql(f"COMMENT ON TABLE chunk_word_counts IS '{state}'")
             return {row.word: row.chunks for row in writer.execute(self._WORDS)}
 
@@ -376,9 +366,8 @@ class TsvectorWords:
         self, connection: Connection, term: Term, readable: Readable, limit: int
     ) -> list[str]:
         parameters = {"query": _tsquery(term), "limit": limit}
-        return list(
-            connection.execute(_readable_statement(self._HOLDING, readable), parameters).scalars()
-        )
+        statement = _readable_statement(self._HOLDING, readable)
+        return list(connection.execute(statement, parameters).scalars())
 
     def _candidates(
         self, connection: Connection, plan: Plan, readable: Readable, most: int
@@ -387,17 +376,15 @@ class TsvectorWords:
         parameters = {
             "queries": [_tsquery(term.term) for term in plan.rare],
             "weights": [term.weight for term in plan.rare],
+            "limit": most,
         }
-        rows = connection.execute(
-            _readable_statement(self._CANDIDATES, readable), {**parameters, "limit": most}
-        )
+        rows = connection.execute(_readable_statement(self._CANDIDATES, readable), parameters)
         results = {row.row: row for row in rows}
         together: dict[int, Row[Any]] = {}
+        statement = _readable_statement(self._TOGETHER, readable)
         for terms in plan.together() if plan.common else ():
             query = " & ".join(map(_tsquery, terms))
-            rows = connection.execute(
-                _readable_statement(self._TOGETHER, readable), {"query": query, "limit": most}
-            )
+            rows = connection.execute(statement, {"query": query, "limit": most})
             together |= {row.row: row for row in rows}
             if len(together) >= most:
                 break
@@ -413,40 +400,26 @@ class TsvectorWords:
         }
 
 
-def _rest_after(counting: float) -> float:
-    """Return for how many seconds the words are not counted again."""
-    return counting / SHARE_OF_TIME if counting >= QUICK else 0.0
-
-
-def _is_counted(state: str | None, newest: int) -> bool:
-    """Whether the words were counted with the newest chunk, or too lately to count again."""
-    counted = json.loads(state or "{}")
-    return bool(counted) and (counted["newest"] == newest or time.time() < counted["again"])
-
-
 def _places(
     written: Iterable[Row[Any]], lexemes: Mapping[Term, Sequence[str]]
 ) -> dict[str, Positions]:
     """Return where words stand, from columns such as `'aero':1A,7B 'batteri':3B`."""
     wanted = {lexeme for of_term in lexemes.values() for lexeme in of_term}
     pattern = re.compile(rf"'({'|'.join(map(re.escape, wanted)) or '(?!)'})':([\dA-D,]+)")
-    results: dict[str, list[tuple[int, str]]] = {}
+    by_lexeme: dict[str, tuple[list[int], list[str]]] = {}
     for row in written:
         for lexeme, positions in pattern.findall(row.words):
-            results.setdefault(lexeme, []).append((row.row, positions))
-    return {lexeme: _numbered(positions) for lexeme, positions in results.items()}
-
-
-def _numbered(pairs: Sequence[tuple[int, str]]) -> Positions:
-    """Return the positions by row."""
-    rows = np.repeat(
-        [row for row, _ in pairs], [positions.count(",") + 1 for _, positions in pairs]
-    )
-    places = np.fromstring(
-        ",".join(positions for _, positions in pairs).translate(_AS_NUMBERS), sep=","
-    )
-    in_text = np.where(places % 1, 0, IN_TEXT)
-    return np.sort(rows.astype(np.int64) << 16 | places.astype(np.int64) | in_text)
+            rows, columns = by_lexeme.setdefault(lexeme, ([], []))
+            rows.append(row.row)
+            columns.append(positions)
+    results: dict[str, Positions] = {}
+    for lexeme, (rows, columns) in by_lexeme.items():
+        repeated = np.repeat(rows, [positions.count(",") + 1 for positions in columns])
+        places = np.fromstring(",".join(columns).translate(_AS_NUMBERS), sep=",")
+        in_text = np.where(places % 1, 0, IN_TEXT)
+        numbers = repeated.astype(np.int64) << 16 | places.astype(np.int64) | in_text
+        results[lexeme] = np.sort(numbers)
+    return results
 
 
 def _readable_statement(statement: str, readable: Readable) -> TextClause:

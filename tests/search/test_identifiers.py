@@ -7,7 +7,7 @@ import pytest
 
 from rag.db import collections, writing
 from rag.records import EVERYTHING, MissingIdentifier, Readable
-from rag.search.lexical import NONE, IdentifierIndex
+from rag.search.lexical import NONE, look_up_identifiers
 from tests.applications import application_over
 
 
@@ -49,7 +49,7 @@ def test_versions_and_figures_count_too(codes):
 
 
 def test_one_that_nobody_has_is_missed_with_those_near_to_it(codes):
-    found = IdentifierIndex(codes.engine).look_up("What does XK-4471-D cost?", EVERYTHING)
+    found = look_up_identifiers(codes.engine, "What does XK-4471-D cost?", EVERYTHING)
 
     assert found.missing == (MissingIdentifier("XK-4471-D", ("XK-4471-B", "XK-4471-C")),)
     assert not found.exact
@@ -60,17 +60,17 @@ def test_of_what_may_not_be_read_nothing_is_near(codes):
         row = {"id": "2", "name": "Board", "owner": "anna", "everybody": 0}
         connection.execute(collections.insert().values(row | {"version": 0}))
     codes.add("Secret", "Article XK-4471-E", collection="2")
-    asked = IdentifierIndex(codes.engine).look_up("XK-4471-D", Readable(frozenset({"1"})))
+    asked = look_up_identifiers(codes.engine, "XK-4471-D", Readable(frozenset({"1"})))
 
     assert asked.missing[0].near == ("XK-4471-B", "XK-4471-C")
-    assert IdentifierIndex(codes.engine).look_up("XK-4471-E", Readable(frozenset({"1"}))).missing
+    assert look_up_identifiers(codes.engine, "XK-4471-E", Readable(frozenset({"1"}))).missing
 
 
 def test_what_stands_everywhere_is_no_code(codes):
     for number in range(20):
         codes.add(f"Page {number}", f"Form AB-1234 page {number}, {'x' * number}.")
 
-    assert not IdentifierIndex(codes.engine).look_up("AB-1234", EVERYTHING).exact
+    assert not look_up_identifiers(codes.engine, "AB-1234", EVERYTHING).exact
 
 
 def test_one_in_many_passages_stands_above_nothing_that_answers(library):
@@ -90,7 +90,7 @@ def test_one_in_many_passages_stands_above_nothing_that_answers(library):
 def test_words_and_years_take_over_no_question(codes, question):
     codes.add("Cells", "Interleukin-2 and interleukin-4 in 2-dimensional and 3-dimensional layers.")
 
-    assert IdentifierIndex(codes.engine).look_up(question, EVERYTHING) == NONE
+    assert look_up_identifiers(codes.engine, question, EVERYTHING) == NONE
 
 
 def test_a_near_code_does_not_stand_above_what_answers(codes):

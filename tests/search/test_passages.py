@@ -19,6 +19,10 @@ ROWS = "".join(f"| AX-{number} | {number} € |\n" for number in range(20))
 TABLE = f"Prices.\n\n| Model | Price |\n| --- | --- |\n{ROWS}"
 
 
+def as_it_is(hit: Hit, texts: Texts) -> Hit:
+    return hit
+
+
 def hit_of(text: str, piece: str, *, words: int = 40, section: int = 0, score: float = 1.0) -> Hit:
     start = text.index(piece)
     chunk = Chunk(piece, "d", "d.md", "D", section, 0, (), "§", piece, start, start + len(piece))
@@ -129,7 +133,7 @@ def test_overlapping_passages_become_one_under_the_better_chunk() -> None:
     better = hit_of(SENTENCES, "Sentence number 50 says")
     other = hit_of(SENTENCES, "Sentence number 53 says", score=0.5)
 
-    (joined,) = merged([better, other], {("d", 0): SENTENCES}, 2)
+    (joined,) = merged([better, other], {("d", 0): SENTENCES}, 2, as_it_is)
 
     assert joined.chunk == better.chunk
     assert joined.passage == SENTENCES[joined.passage_start : joined.passage_end]
@@ -147,7 +151,7 @@ def test_overlapping_passages_become_one_under_the_better_chunk() -> None:
 def test_passages_that_do_not_belong_together_stay_apart(other) -> None:
     better = hit_of(SENTENCES, "Sentence number 50 says", words=120)
 
-    hits = merged([better, other], {("d", 0): SENTENCES, ("d", 1): SENTENCES}, 2)
+    hits = merged([better, other], {("d", 0): SENTENCES, ("d", 1): SENTENCES}, 2, as_it_is)
 
     assert hits == [better, other]
     assert all(count_words(hit.passage) <= MAX_PASSAGE_WORDS for hit in hits)
@@ -166,7 +170,7 @@ def test_only_passages_that_may_be_among_the_best_are_read(places: list[tuple[in
 
     best = merged(bare, texts, 3, read)
 
-    assert best == merged([grown(hit, texts) for hit in bare], texts, len(bare))[:3]
+    assert best == merged([grown(hit, texts) for hit in bare], texts, len(bare), as_it_is)[:3]
     sections = {hit.chunk.section_index for hit in best}
     assert all(hit.chunk.section_index in sections for hit in were_read)
 
