@@ -662,18 +662,19 @@ class LibraryAnswers:
         if _THIS.fullmatch(topic.subject):
             return self._whole(self._spoken_of(session), readable)
         documents = self._documents.documents(readable)
-        named = documents_named(topic.subject, documents)
-        if named:
-            return self._whole(named, readable)
+        candidates = documents_named(topic.subject, documents)
+        if candidates:
+            return self._whole(candidates, readable)
         part_of = _SECTION.fullmatch(topic.subject)
         if part_of is not None:  # such as "section 2 of the handbook"
             heading, document = part_of["a"] or part_of["c"], part_of["b"] or part_of["d"]
-            named = documents_named(document, documents) or documents_hinted(document, documents)
+            candidates = documents_named(document, documents)
+            candidates = candidates or documents_hinted(document, documents)
             if _THIS.fullmatch(document):
-                named = self._spoken_of(session)
+                candidates = self._spoken_of(session)
             parts = (
                 part_called(heading, one.document, one.sections)
-                for one in self._whole(named, readable)
+                for one in self._whole(candidates, readable)
             )
             return [part for part in parts if part is not None]
         if topic.kind is not LibraryTopic.SUMMARY:

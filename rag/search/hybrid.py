@@ -131,7 +131,7 @@ class HybridRetriever:
         only = self._documents.filtered(filters, readable).chunk_ids if filters else None
         if only == frozenset():
             return []
-        scores = self._scores(query, readable, before, only)
+        scores = self._scores(*_led(query, before), readable, only)
         best = self._by_names(query, ranked(scores.total), readable)
         hits = []
         for hit in self._read(query, best, readable, limit, before.documents):
@@ -154,9 +154,9 @@ class HybridRetriever:
             index = hit.chunk.section_index
             sections = range(index - AROUND, index + AROUND + 1)
             near = self._documents.chunks_of(hit.chunk.document_id, readable, sections=sections)
-            shown = with_steps(hits, hit, near)
-            if shown != hits:
-                return shown
+            with_all = with_steps(hits, hit, near)
+            if with_all != hits:
+                return with_all
         return hits
 
     def _by_names(
@@ -175,52 +175,54 @@ class HybridRetriever:
         return ranked({key: score + gains.get(key, 0.0) for key, score in best})
 
     def _scores(
-        self, query: str, readable: Readable, before: EarlierTopics, only: Collection[str] | None
+        self,
+        texts: Sequence[str],
+        weights: Sequence[float],
+        readable: Readable,
+        only: Collection[str] | None,
     ) -> _Scores:
-        words = self._by_words(query, readable, before)
-        named = look_up_identifiers(self._lexical.engine, query, readable)
-        wanted = dict.fromkeys((*named.exact, *named.near, *words))
+        """Score the candidates by the question, the first of the texts, and by earlier topics."""
+        words = self._by_words(texts, weights, readable)
+        codes = look_up_identifiers(self._lexical.engine, texts[0], readable)
+        required = list(dict.fromkeys((*codes.exact, *codes.near, *words)))
         limit = CANDIDATES
         if only is not None and len(only) <= FILTERED:
-            wanted = dict.fromkeys(sorted(only))
+            required = sorted(only)
         elif only is not None:
             limit = MORE_CANDIDATES
-        standing, nearness = self._standing(query, before, readable, list(wanted), limit)
+        standing, nearness = self._standing(texts, weights, readable, required, limit)
         if only is not None:
             standing = {key: score for key, score in standing.items() if key in only}
-        texts, weights = _led(query, before)
         shares = self._lexical.coverages(texts, readable, list(standing))
-        total = {
-            key: score
-            + COVERAGE
-            * sum(weight * share[key] for weight, share in zip(weights, shares, strict=True))
-            + EXACT * (key in named.exact)
-            + NEAR * (key in named.near)
-            for key, score in standing.items()
-        }
+        total = {}
+        for key, score in standing.items():
+            covered = sum(
+                weight * share[key] for weight, share in zip(weights, shares, strict=True)
+            )
+            is_exact, is_near = key in codes.exact, key in codes.near
+            total[key] = score + COVERAGE * covered + EXACT * is_exact + NEAR * is_near
         return _Scores(total, nearness, shares[0])
 
     def _standing(
         self,
-        query: str,
-        before: EarlierTopics,
+        texts: Sequence[str],
+        weights: Sequence[float],
         readable: Readable,
-        wanted: Sequence[str],
-        limit: int = CANDIDATES,
+        required: Sequence[str],
+        limit: int,
     ) -> tuple[dict[str, float], dict[str, float]]:
         """Return each chunk's standardised cosine, and its nearness by the question alone.
 
-        The chunks are the nearest ones and `wanted`. Earlier topics lead the search, but not the
+        The chunks are the nearest ones and `required`. Earlier topics lead the search, but not the
         nearness.
         """
-        texts, weights = _led(query, before)
         rows = self._embedder.embed(texts)
         question_vector, vector = _normalise(rows[0]), _mixed(rows, weights)
         [nearest] = self._index.nearest(vector[None], readable, limit=limit)
-        if wanted and not nearest:
+        if required and not nearest:
             raise IndexAway("The vector index is empty beside a full database; it is rebuilt.")
         others, standing_by_second = self._by_second(texts, weights, readable)
-        keys = list(dict.fromkeys((*(key for key, _ in nearest), *others, *wanted)))
+        keys = list(dict.fromkeys((*(key for key, _ in nearest), *others, *required)))
         vectors = self._index.vectors(keys)
         lowest = dict.fromkeys(keys, min((cosine for _, cosine in nearest), default=0.0))
         cosines = lowest | {key: float(row @ vector) for key, row in vectors.items()}
@@ -258,23 +260,23 @@ class HybridRetriever:
     def confidence(self, query: str, readable: Readable) -> Confidence:
         """Tell how likely the documents answer, as `rag.seams.Retriever` promises."""
         query = self._respelled(_cleaned(query), readable)
-        named = look_up_identifiers(self._lexical.engine, query, readable)
-        if named.exact:
-            return Confidence(Certainty.FOUND, named.missing)
-        standing, nearness = (
-            self._standing(query, NO_EARLIER_TOPICS, readable, ()) if query else ({}, {})
-        )
+        codes = look_up_identifiers(self._lexical.engine, query, readable)
+        if codes.exact:
+            return Confidence(Certainty.FOUND, codes.missing)
+        standing: dict[str, float] = {}
+        if query:
+            standing, nearness = self._standing([query], [1.0], readable, (), CANDIDATES)
         if not standing:
-            return Confidence(Certainty.NOTHING, named.missing)
+            return Confidence(Certainty.NOTHING, codes.missing)
         coverage = self._lexical.coverage(query, readable, list(standing))
         best = max(standing, key=lambda key: standing[key] + COVERAGE * coverage[key])
         second = self._second_nearness(query, readable)
         nearness_of_second = None if second is None else second.nearness
         level = certainty(max(nearness.values()), nearness_of_second, coverage[best])
         if second is None or level is not Certainty.NOTHING or second.is_language_known:
-            return Confidence(level, named.missing)
+            return Confidence(level, codes.missing)
         level = across_languages(second.nearness, second.standing)
-        return Confidence(level, named.missing, is_other_language=True)
+        return Confidence(level, codes.missing, is_other_language=True)
 
     def _second_nearness(self, query: str, readable: Readable) -> _SecondNearness | None:
         second = self._second
@@ -308,15 +310,15 @@ class HybridRetriever:
         if not query or limit <= 0:
             return []
         query = self._respelled(query, readable)
-        best = ranked(self._by_words(query, readable, before))
+        best = ranked(self._by_words(*_led(query, before), readable))
         read = self._read("", best, readable, limit, before.documents)
         [coverage] = self._lexical.coverages([query], readable, [hit.chunk.id for hit in read])
         hits = [replace(hit, relevance=coverage[hit.chunk.id]) for hit in read]
         return self._with_steps(hits, readable)[:limit]
 
-    def _by_words(self, query: str, readable: Readable, before: EarlierTopics) -> dict[str, float]:
-        """Score chunks by the words of the query and, with less weight, of earlier topics."""
-        texts, weights = _led(query, before)
+    def _by_words(
+        self, texts: Sequence[str], weights: Sequence[float], readable: Readable
+    ) -> dict[str, float]:
         results = self._lexical.searches(texts, readable, limit=CANDIDATES)
         total: dict[str, float] = {}
         for weight, scores in zip(weights, results, strict=True):
@@ -374,14 +376,16 @@ def _naming(products: set[str], chunk: Chunk, names: TypedNames) -> float:
 
     Return -1 if it names none, in a document titled with a sibling of the same first word.
     """
-    titled, named = _names_in(chunk.document_title, names), _names_in(chunk.embedded_text, names)
-    if products & titled:
+    in_title, in_text = (
+        _names_in(text, names) for text in (chunk.document_title, chunk.embedded_text)
+    )
+    if products & in_title:
         return 1.5
-    if products <= named:
+    if products <= in_text:
         return 1.0
     families = {name.split()[0] for name in products}
-    is_sibling = any(name.split()[0] in families for name in titled)
-    return -1.0 if is_sibling and not products & (titled | named) else 0.0
+    is_sibling = any(name.split()[0] in families for name in in_title)
+    return -1.0 if is_sibling and not products & in_text else 0.0
 
 
 def _names_in(text: str, names: TypedNames) -> set[str]:

@@ -4,7 +4,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -120,10 +120,10 @@ class LexicalIndex:
         with reading(self.engine) as connection:
             cached = self._cache.words_of(connection, readable)
             slips = self._slips(connection, cached, query, readable)
-        for word, meant in slips.items():
-            if is_word(word):
-                continue
-            query = re.sub(rf"\b{re.escape(word)}\b", meant, query, flags=re.IGNORECASE)
+        for word, correction in slips.items():
+            if not is_word(word):
+                pattern = rf"\b{re.escape(word)}\b"
+                query = re.sub(pattern, correction, query, flags=re.IGNORECASE)
         return query
 
     def coverage(
@@ -189,14 +189,13 @@ class LexicalIndex:
 
         is_all = cached is not None or readable.ids is None
         count = vocabulary.chunk_count if is_all else count_readable
-        likely = vocabulary.likely(query, count)
-        meant = {
-            word: vocabulary.nearest(
-                word, self._written(connection, cached, stems, readable), count
-            )
-            for word, stems in likely.items()
-        }
-        return {word: other for word, other in meant.items() if other}
+        corrections = {}
+        for word, stems in vocabulary.likely(query, count).items():
+            written = self._written(connection, cached, stems, readable)
+            nearest = vocabulary.nearest(word, written, count)
+            if nearest:
+                corrections[word] = nearest
+        return corrections
 
     def _written(
         self,
@@ -303,16 +302,16 @@ NONE = Identified()
 
 def look_up_identifiers(engine: Engine, question: str, readable: Readable) -> Identified:
     """Return the passages with the codes of a question; none for a code in many passages."""
-    wanted = identifiers_of_question(question)
-    if not wanted or readable.ids == frozenset():
+    identifiers = identifiers_of_question(question)
+    if not identifiers or readable.ids == frozenset():
         return NONE
     exact: set[str] = set()
     near: set[str] = set()
     missing = []
     with reading(engine) as connection:
-        codes = {choice.code for choices in wanted for choice in choices}
+        codes = {choice.code for choices in identifiers for choice in choices}
         holders = _holders(connection, codes, readable)
-        for choices in wanted:
+        for choices in identifiers:
             exact_ids = [holders[choice.code] for choice in choices if choice.code in holders]
             if exact_ids:
                 exact.update(exact_ids[0] if len(exact_ids[0]) <= MOST_HOLDERS else ())
@@ -320,18 +319,17 @@ def look_up_identifiers(engine: Engine, question: str, readable: Readable) -> Id
             like = _similar_codes(connection, choices, readable)
             similar = _holders(connection, like, readable)
             near.update(chunk_id for ids in similar.values() for chunk_id in ids)
-            shown = tuple(like[code] for code in list(like)[:NEAR_SHOWN] if code in similar)
-            missing.append(MissingIdentifier(choices[0].written, shown))
+            nearest = tuple(like[code] for code in list(like)[:NEAR_SHOWN] if code in similar)
+            missing.append(MissingIdentifier(choices[0].written, nearest))
     return Identified(frozenset(exact), frozenset(near - exact), tuple(missing))
 
 
 def _holders(
-    connection: Connection, codes: Iterable[str], readable: Readable
-) -> dict[str, Sequence[str]]:
+    connection: Connection, codes: Collection[str], readable: Readable
+) -> dict[str, list[str]]:
     """Return the ids of the passages that hold each code; digits match with points between, too."""
-    wanted = set(codes)
-    is_one: ColumnElement[bool] = table.c.code.in_(sorted(wanted))
-    figures = sorted(filter(str.isdigit, wanted))
+    is_one: ColumnElement[bool] = table.c.code.in_(sorted(codes))
+    figures = sorted(filter(str.isdigit, codes))
     if figures:
         is_parted = table.c.code.contains(".")
         is_one = or_(is_one, and_(is_parted, func.replace(table.c.code, ".", "").in_(figures)))
@@ -339,13 +337,13 @@ def _holders(
         select(table.c.code, table.c.chunk_id)
         .join(chunks, chunks.c.id == table.c.chunk_id)
         .where(is_one, inside(chunks.c.collection_id, readable))
-        .limit(MOST_PASSAGES * max(1, len(wanted)))
+        .limit(MOST_PASSAGES * max(1, len(codes)))
     )
     results: dict[str, list[str]] = {}
     for row in connection.execute(query):
-        code = row.code if row.code in wanted else row.code.replace(".", "")
+        code = row.code if row.code in codes else row.code.replace(".", "")
         results.setdefault(code, []).append(row.chunk_id)
-    return dict(results)
+    return results
 
 
 def _similar_codes(

@@ -156,17 +156,15 @@ class PgVectorIndex:
             count = connection.scalar(text(_COUNT.format(inside)), values | {"most": EXACT + 1})
             by_graph = _BY_GRAPH.format(_WIDER_BEAM if inside else _BEAM)
             connection.exec_driver_sql(_EXACTLY if count <= EXACT else by_graph)
-            return [self._nearest(connection, vector, inside, values) for vector in vectors]
-
-    def _nearest(
-        self, connection: Connection, vector: NDArray[np.float32], inside: str, values: Any
-    ) -> list[tuple[str, float]]:
-        query, values = text(_NEAREST.format(inside)), values | {"vector": _text(vector)}
-        results = connection.execute(query, values).all()
-        if len(results) < values["limit"]:  # more than were asked for are there
-            connection.exec_driver_sql(_EXACTLY)
-            results = connection.execute(query, values).all()
-        return [(chunk_id, float(cosine)) for chunk_id, cosine in results]
+            query, results = text(_NEAREST.format(inside)), []
+            for vector in vectors:
+                values["vector"] = _text(vector)
+                rows = connection.execute(query, values).all()
+                if len(rows) < limit:  # more than were asked for are there
+                    connection.exec_driver_sql(_EXACTLY)
+                    rows = connection.execute(query, values).all()
+                results.append([(chunk_id, float(cosine)) for chunk_id, cosine in rows])
+            return results
 
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         rows = self._rows("SELECT chunk_id, vector::text FROM {0}", chunk_ids)
@@ -249,8 +247,8 @@ class PgVectorIndex:
         if built is None:  # there was nothing to be put into it
             self._replace_tables([_DROP.format(TABLE)], one_writer)
             return
-        with _translate_database_errors(), writing(self._engine) as connection:
-            if built["dimensions"] <= MOST_DIMENSIONS:
+        if built["dimensions"] <= MOST_DIMENSIONS:
+            with _translate_database_errors(), writing(self._engine) as connection:
                 connection.execute(text(_GRAPH.format(NEXT)))
         self._replace_tables(_TAKE_OVER, one_writer)
 
@@ -296,11 +294,7 @@ def _make_extension(connection: Connection) -> None:
     if version is None:
         connection.execute(text(_EXTENSION))
         version = connection.scalar(text(_VERSION))
-    _check_version(str(version))
-
-
-def _check_version(version: str) -> None:
-    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
+    if tuple(int(part) for part in str(version).split(".")[:2]) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         raise SetupError(
             f"The extension `vector` of the database is {version}, and {oldest} or newer is needed "
@@ -316,21 +310,17 @@ def _translate_database_errors() -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        if _lacks_extension(error):
+        message = str(error.orig)
+        if "extension" in message and ("vector" in message or "permission" in message):
             raise SetupError(
                 'retrieval.vectors is "postgresql", and the database has no extension `vector` '
-                f"that this user may make ({str(error.orig).splitlines()[0]}). Install pgvector "
+                f"that this user may make ({message.splitlines()[0]}). Install pgvector "
                 "0.8 or newer beside PostgreSQL (Debian: postgresql-17-pgvector), and let a "
                 "superuser run in this database: CREATE EXTENSION vector;"
             ) from error
         if isinstance(error, OperationalError):
             raise IndexAway(f"The vectors in the database cannot be had ({error.orig}).") from error
         raise
-
-
-def _lacks_extension(error: DBAPIError) -> bool:
-    message = str(error.orig)
-    return "extension" in message and ("vector" in message or "permission" in message)
 
 
 def _text(vector: NDArray[np.float32]) -> str:

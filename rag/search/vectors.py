@@ -88,7 +88,7 @@ class CachedVectors:
         conversion takes seven times as long. Each vector is compared with a piece while it is in
         the cache: all at once would be spread over threads that spin.
         """
-        wanted = [np.ascontiguousarray(vector * _BACK, dtype=np.float32) for vector in vectors]
+        scaled = [np.ascontiguousarray(vector * _BACK, dtype=np.float32) for vector in vectors]
         results = np.empty((len(vectors), self.count), np.float32)
         bits = self.halves.view(np.int16)
         piece = np.empty((min(BATCH, self.count), bits.shape[1]), np.int32)
@@ -98,7 +98,7 @@ class CachedVectors:
             np.copyto(floats, bits[start:end])
             np.left_shift(floats, _MOVED, out=floats)
             np.bitwise_and(floats, _SIGN_AND_REST, out=floats)
-            for vector, cosines in zip(wanted, results, strict=True):
+            for vector, cosines in zip(scaled, results, strict=True):
                 np.matmul(floats.view(np.float32), vector, out=cosines[start:end])
         return results
 
@@ -219,7 +219,9 @@ class ExactVectors:
         with self._lock:
             self._drop(chunk_ids)
             for collection in {*collections, None}:
-                rows = [row for row, own in enumerate(collections) if collection in (own, None)]
+                rows = [
+                    row for row, of_row in enumerate(collections) if collection in (of_row, None)
+                ]
                 if collection in self._sizes:
                     self._sizes[collection] += len(rows)
                 cached = self._vectors.get(collection)

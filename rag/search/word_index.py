@@ -56,7 +56,12 @@ def terms_of(query: str) -> Sequence[Term]:
     words = _words(query)
     spoken = language_of(query)
     stop_words = spoken.words.get("idle_in_questions", spoken.function_words)
-    telling = [word for word in words if not _is_stop_word(word, stop_words)] or words
+    telling = [
+        word
+        for word in words
+        # A stop word in capitals is none: `IT`, `US`.
+        if word.lower() not in stop_words or (len(word) > 1 and word.isupper())
+    ] or words
     terms = dict.fromkeys(term for word in telling for term in _terms_of_word(word))
     return tuple(terms)[:MAX_TERMS]
 
@@ -81,11 +86,6 @@ def _is_of_word(char: str) -> bool:
     """Whether the index's tokenizer takes a character for a part of a word."""
     category = unicodedata.category(char)
     return category[0] in "LNM" or category == "Co"
-
-
-def _is_stop_word(word: str, stop_words: frozenset[str]) -> bool:
-    """Whether a word is a stop word; in capitals it is none: `IT`, `US`."""
-    return word.lower() in stop_words and not (len(word) > 1 and word.isupper())
 
 
 _UNSPACED = re.compile(UNSPACED)

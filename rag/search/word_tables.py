@@ -404,8 +404,8 @@ def _places(
     written: Iterable[Row[Any]], lexemes: Mapping[Term, Sequence[str]]
 ) -> dict[str, Positions]:
     """Return where words stand, from columns such as `'aero':1A,7B 'batteri':3B`."""
-    wanted = {lexeme for of_term in lexemes.values() for lexeme in of_term}
-    pattern = re.compile(rf"'({'|'.join(map(re.escape, wanted)) or '(?!)'})':([\dA-D,]+)")
+    words = {lexeme for of_term in lexemes.values() for lexeme in of_term}
+    pattern = re.compile(rf"'({'|'.join(map(re.escape, words)) or '(?!)'})':([\dA-D,]+)")
     by_lexeme: dict[str, tuple[list[int], list[str]]] = {}
     for row in written:
         for lexeme, positions in pattern.findall(row.words):

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,7 @@ from numpy.typing import NDArray
 from rag.errors import IndexAway, ModelUnavailable, SetupError, UnreadableReply, needs_extra
 from rag.seams import Matrix
 
-if TYPE_CHECKING:
-    from rag.seams import Matrix
-
-Tensors = Mapping[str, "NDArray[Any]"]
+Tensors = Mapping[str, NDArray[Any]]
 
 MASKED = 1e9  # what is padded weighs nothing in a softmax
 # How the layers' parts are called in files of transformers' BERT, RoBERTa and XLM-R.
@@ -73,7 +70,7 @@ class Encoder:
 
 def read_encoder(folder: Path) -> Encoder | None:
     """Read a folder that sentence-transformers saved; None if it is no encoder of this kind."""
-    config = _json(folder / "config.json")
+    config = read_json(folder / "config.json")
     weights = folder / "model.safetensors"
     pooling = _pooling(folder)
     is_known = (
@@ -114,11 +111,11 @@ def _weights_by_name(
 
 def _pooling(folder: Path) -> str | None:
     """Return `mean` or `cls`; None if the folder does more with the tokens' vectors."""
-    modules = _json(folder / "modules.json") or []
+    modules = read_json(folder / "modules.json") or []
     kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
     if kinds[:2] != ["Transformer", "Pooling"] or not set(kinds) <= set(PLAIN_MODULES):
         return None
-    settings = _json(folder / modules[1]["path"] / "config.json")
+    settings = read_json(folder / modules[1]["path"] / "config.json")
     modes = {key for key, is_on in settings.items() if key.startswith("pooling_mode_") and is_on}
     modes |= {f"pooling_mode_{settings['pooling_mode']}"} if "pooling_mode" in settings else set()
     names = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
@@ -139,7 +136,8 @@ def read_safetensors(path: Path) -> dict[str, NDArray[Any]]:
     }
 
 
-def _json(path: Path) -> Any:
+def read_json(path: Path) -> Any:
+    """Return the content of a file of settings; nothing where there is none."""
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
@@ -371,17 +369,17 @@ QUESTION_SECONDS, CONNECT_SECONDS = 5.0, 3.0
 class OpenAIEmbedder:
     """Any server with OpenAI's /v1/embeddings. It does not count tokens: they are estimated."""
 
+    max_tokens = 512
+
     def __init__(
         self,
         *,
         base_url: str,
         model: str,
         api_key: str | None = None,
-        max_tokens: int = 512,
         batch_size: int = 64,
     ) -> None:
         self.name = model
-        self.max_tokens = max_tokens
         self._base_url = base_url
         self._api_key = (
             api_key or "none"

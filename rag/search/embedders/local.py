@@ -6,12 +6,12 @@ file's digest is checked before the first use, since only that file was measured
 """
 
 import hashlib
-import json
 import logging
 import struct
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
 from importlib.util import find_spec
 from itertools import pairwise
@@ -31,6 +31,7 @@ from rag.search.embedders.engines import (
     Reference,
     clean,
     read_encoder,
+    read_json,
     stay_offline,
 )
 
@@ -52,11 +53,7 @@ class LocalEmbedder:
     """
 
     def __init__(
-        self,
-        model: str | None = None,
-        *,
-        batch_size: int = 32,
-        allow_download: bool = False,
+        self, model: str | None = None, *, batch_size: int = 32, allow_download: bool = False
     ) -> None:
         """`model` is a folder or a Hugging Face name; None is the packaged one."""
         self._model = model
@@ -141,8 +138,8 @@ class LocalEmbedder:
 
     @cached_property
     def max_tokens(self) -> int:
-        settings = _read(self._folder / "sentence_bert_config.json")
-        tokenizer = _read(self._folder / "tokenizer_config.json")
+        settings = read_json(self._folder / "sentence_bert_config.json")
+        tokenizer = read_json(self._folder / "tokenizer_config.json")
         limits = (settings.get("max_seq_length"), tokenizer.get("model_max_length"))
         stated = [int(limit) for limit in limits if limit]
         return min(stated) if stated else int(self._reference.model.max_seq_length)
@@ -203,14 +200,10 @@ def _from_hub(model: str, *, allow_download: bool) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
-    names = (
-        dict.fromkeys((model, f"sentence-transformers/{model}")) if "/" not in model else [model]
-    )
+    names = [model] if "/" in model else [model, f"sentence-transformers/{model}"]
     for name in names:
-        try:
+        with suppress(OSError, ValueError, HfHubHTTPError, HFValidationError):
             return Path(snapshot_download(name, local_files_only=not allow_download))
-        except (OSError, ValueError, HfHubHTTPError, HFValidationError):
-            continue
     raise SetupError(
         f"The embedding model {model!r} is neither a folder nor in the local model cache. Set "
         "embedding.model to a folder that holds it, or leave it out for the packaged model, or "
@@ -225,10 +218,6 @@ def _required(path: Path) -> Path:
         f"The embedding model in {path.parent} has no {path.name}; expected a folder that "
         "sentence-transformers saved. Set embedding.model to one."
     )
-
-
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 NAME = "multilingual-e5-small"
@@ -268,8 +257,8 @@ class E5Embedder(LocalEmbedder):
     dimensions = DIMENSIONS
     max_tokens = MAX_TOKENS
 
-    def __init__(self, file: Path, *, batch_size: int = 32) -> None:
-        super().__init__(batch_size=batch_size)
+    def __init__(self, file: Path) -> None:
+        super().__init__()
         self._file = file
 
     def count_tokens(self, texts: Any) -> list[int]:
@@ -289,12 +278,12 @@ class E5Embedder(LocalEmbedder):
         return any(len(ids) == 1 for ids in pieces)
 
     @cached_property
-    def tokenizer(self) -> Any:
-        return self._stored.tokenizer()
-
-    @cached_property
     def _stored(self) -> "_ModelFile":
         return _ModelFile(self._file)
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        return self._stored.tokenizer()
 
     @cached_property
     def _load(self) -> EncoderEngine:
