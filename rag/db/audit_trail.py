@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from sqlalchemy import Connection, Engine, insert, select
@@ -51,19 +51,18 @@ def act_no_more() -> None:
     _actor.set(None)
 
 
-def _somebody() -> Actor:
-    """Return the current actor, or else the operating system's user who runs the process."""
-    try:
-        return _actor.get() or Actor(f"operator:{getpass.getuser()}", HERE)
-    except (KeyError, OSError):  # a user without a name, as in containers
-        return Actor(f"operator:{os.getuid()}", HERE)
-
-
 def record(connection: Connection, action: str, *subjects: str) -> None:
-    """Record an action of this transaction, once for each subject."""
-    actor = _somebody()
-    row = {"at": datetime.now(UTC), "action": action, "owner": actor.owner}
-    row["address"] = actor.address
+    """Record an action of this transaction, once for each subject.
+
+    It is the current actor's, or else the operating system's user's who runs the process.
+    """
+    actor = _actor.get()
+    if actor is None:
+        try:
+            actor = Actor(f"operator:{getpass.getuser()}", HERE)
+        except (KeyError, OSError):  # a user without a name, as in containers
+            actor = Actor(f"operator:{os.getuid()}", HERE)
+    row = {"at": datetime.now(UTC), "action": action, **asdict(actor)}
     rows = [row | {"subject": storable(subject)[:LONGEST_SUBJECT]} for subject in subjects]
     if rows:
         connection.execute(insert(audit), rows)

@@ -252,14 +252,14 @@ def local_path(blobs: Blobs, name: str, cache: Path) -> Path | None:
 
 def _trim(cache: Path, newest: Path) -> None:
     """Delete the least recently used files of a cache that has grown too large."""
-    results = []
+    files = []
     for path in cache.rglob("*"):
         with suppress(FileNotFoundError):
             if path.is_file():
                 about = path.stat()
-                results.append((about.st_mtime, about.st_size, path))
-    over = sum(size for _, size, _ in results) - CACHE_BYTES
-    for _, size, path in sorted(results):
+                files.append((about.st_mtime, about.st_size, path))
+    over = sum(size for _, size, _ in files) - CACHE_BYTES
+    for _, size, path in sorted(files):
         if over <= 0:
             return
         if path != newest:

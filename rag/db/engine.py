@@ -46,16 +46,17 @@ def damaged_tables(engine: Engine) -> list[str]:
             names = list(connection.exec_driver_sql(_TABLES).scalars())
         except DatabaseError:
             return [UNREADABLE]
-        return [name for name in names if not _is_whole(connection, name)]
-
-
-def _is_whole(connection: Connection, name: str) -> bool:
-    quoted = name.replace("'", "''")
-    try:
-        complaints = connection.exec_driver_sql(f"PRAGMA quick_check('{quoted}')")
-        return list(complaints.scalars()) == ["ok"]
-    except DatabaseError:
-        return False
+        damaged = []
+        for name in names:
+            quoted = name.replace("'", "''")
+            try:
+                complaints = connection.exec_driver_sql(f"PRAGMA quick_check('{quoted}')")
+                is_whole = list(complaints.scalars()) == ["ok"]
+            except DatabaseError:
+                is_whole = False
+            if not is_whole:
+                damaged.append(name)
+        return damaged
 
 
 def is_damage(error: BaseException) -> bool:
@@ -416,19 +417,16 @@ def inside(column: ColumnElement[Any], readable: Readable) -> ColumnElement[bool
 
 def versions(connection: Connection, readable: Readable) -> dict[str, int]:
     """Return the versions of collections; values read from one are valid until it changes."""
-    if (
-        readable.ids is None
-    ):  # plain SQL: each search runs it, and building it costs five times as much
+    table = collections
+    if readable.ids is None:  # each search runs it; to build the query costs five times as much
         rows = connection.exec_driver_sql("SELECT id, version FROM collections")
     else:
-        table = collections
-        query = select(table.c.id, table.c.version)
-        rows = connection.execute(query.where(inside(table.c.id, readable)))
+        query = select(table.c.id, table.c.version).where(inside(table.c.id, readable))
+        rows = connection.execute(query)
     return {row.id: row.version for row in rows}
 
 
 def mark_changed(connection: Connection, collection_ids: Iterable[str]) -> None:
     """Raise the versions of collections whose documents were written, moved or deleted."""
-    table = collections
-    is_one = table.c.id.in_(sorted(set(collection_ids)))
-    connection.execute(update(table).where(is_one).values(version=table.c.version + 1))
+    query = update(collections).values(version=collections.c.version + 1)
+    connection.execute(query.where(collections.c.id.in_(sorted(set(collection_ids)))))

@@ -103,12 +103,11 @@ class LibraryApi:
 
 
 def _problem(answer: httpx.Response) -> str:
-    try:
+    with suppress(ValueError):
         problem = answer.json()
-    except ValueError:
-        return f"The server answered with status {answer.status_code}."
-    detail = problem.get("detail") if isinstance(problem, dict) else None
-    return str(detail or f"The server answered with status {answer.status_code}.")
+        if isinstance(problem, dict) and problem.get("detail"):
+            return str(problem["detail"])
+    return f"The server answered with status {answer.status_code}."
 
 
 INSTRUCTIONS = """\
@@ -238,8 +237,19 @@ class _Tools:
             collections=_one(collection),
             filters=filters and filters.model_dump(exclude_defaults=True),
         )
-        results = {"results": [self._result(hit) for hit in hits["hits"]]}
-        return results | ({"filtered": hits["filtered"]} if hits.get("filtered") else {})
+        results = [
+            {
+                "id": hit["chunk_id"],
+                "title": _title(hit),
+                "url": self._url(hit["document_id"], hit["chunk_id"]),
+                "text": hit["text"],
+                "document": hit["document"],
+                "locator": hit["locator"],
+            }
+            for hit in hits["hits"]
+        ]
+        filtered = {"filtered": hits["filtered"]} if hits.get("filtered") else {}
+        return {"results": results, **filtered}
 
     def list_facets(self, caller: Caller, collection: str | None = None) -> dict[str, Any]:
         """By what the documents can be filtered, with how many have each value."""
@@ -252,7 +262,15 @@ class _Tools:
         except Refused as refused:
             if refused.status != 404:
                 raise
-            return self._document(id, caller, start)
+            path = f"/documents/{_segment(id)}/text"
+            document = self._get(caller, path, start=start, limit=FETCHED_CHARS)
+            return {
+                "id": id,
+                "title": document["title"],
+                "text": document["text"],
+                "url": self._url(id),
+                "metadata": {"document": document["document"], "next": document["next"]},
+            }
         return {
             "id": id,
             "title": _title(chunk),
@@ -300,14 +318,8 @@ class _Tools:
             "figures": answer["figures"],
             "notices": [notice["text"] for notice in answer["notices"]],
             "sources": [
-                {
-                    "n": source["n"],
-                    "document": source["document"],
-                    "title": source["title"],
-                    "locator": source["locator"],
-                    "text": source["text"],
-                    "url": f"{self._library.url}/sessions/{session}/sources/{source['n']}",
-                }
+                {key: source[key] for key in ("n", "document", "title", "locator", "text")}
+                | {"url": f"{self._library.url}/sessions/{session}/sources/{source['n']}"}
                 for source in answer["sources"]
             ],
         }
@@ -365,8 +377,8 @@ class _Tools:
         whose numbers are a list of this reply's own (`numbers` says whose they are).
         """
         numbered = [{"n": n, "text": source} for n, source in enumerate(sources or (), start=1)]
-        named = {"sources": numbered or None, "session_id": session or None}
-        return dict(self._post(caller, "/check", text=text, **named))
+        fields = {"sources": numbered or None, "session_id": session or None}
+        return dict(self._post(caller, "/check", text=text, **fields))
 
     def query_table(
         self,
@@ -393,8 +405,8 @@ class _Tools:
         self, caller: Caller, collection: str | None = None, offset: int = 0
     ) -> dict[str, Any]:
         """The documents, by name; a thousand at once."""
-        named = {"collection": collection} if collection else {}
-        page = self._get(caller, "/documents", limit=MOST_LISTED, offset=offset, **named)
+        only = {"collection": collection} if collection else {}
+        page = self._get(caller, "/documents", limit=MOST_LISTED, offset=offset, **only)
         keys = ("id", "name", "title", "media_type", "ingested_at", "collection_id")
         documents = [{key: document[key] for key in keys} for document in page["documents"]]
         return {"documents": documents, "total": page["total"]}
@@ -428,27 +440,6 @@ class _Tools:
     def _post(self, caller: Caller, path: str, **body: Any) -> Any:
         return self._library.post(path, asker_of(caller, self._token), **body)
 
-    def _document(self, document_id: str, caller: Caller, start: int) -> dict[str, Any]:
-        path = f"/documents/{_segment(document_id)}/text"
-        document = self._get(caller, path, start=start, limit=FETCHED_CHARS)
-        return {
-            "id": document_id,
-            "title": document["title"],
-            "text": document["text"],
-            "url": self._url(document_id),
-            "metadata": {"document": document["document"], "next": document["next"]},
-        }
-
-    def _result(self, hit: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "id": hit["chunk_id"],
-            "title": _title(hit),
-            "url": self._url(hit["document_id"], hit["chunk_id"]),
-            "text": hit["text"],
-            "document": hit["document"],
-            "locator": hit["locator"],
-        }
-
     def _url(self, document_id: str, chunk_id: str = "") -> str:
         place = f"?passage={_segment(chunk_id)}" if chunk_id else ""
         return f"{self._library.url}/documents/{document_id}{place}"
@@ -463,7 +454,7 @@ def _one(collection: str | None) -> list[str] | None:
 
 
 PATH = "/mcp"
-NOT_ALLOWED = (401, 403)
+STOPPED_HERE = (401, 403, 429)  # what the API answers; of all else the tools tell
 UNGUARDED = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the policy does this
 
 
@@ -481,13 +472,10 @@ class GuardedApp:
             peer = (scope.get("client") or ("",))[0]
             address = self._policy.client_of(peer, headers.get("x-forwarded-for", ""))
             asker = Asker(bearer_of(headers.get("authorization")), address)
-            refused = self._foreign(headers)
-            if refused is None:
-                refused = await anyio.to_thread.run_sync(self._refusal, asker)
+            refused = self._foreign(headers) or await anyio.to_thread.run_sync(self._refusal, asker)
             if refused is not None:
                 challenge = {"WWW-Authenticate": "Bearer"} if refused.status == 401 else {}
-                problem = {"error": str(refused)}
-                answer = JSONResponse(problem, status_code=refused.status, headers=challenge)
+                answer = JSONResponse({"error": str(refused)}, refused.status, challenge)
                 await answer(scope, receive, send)
                 return
             MutableHeaders(scope=scope)[CLIENT] = address  # replaces one that the client sent
@@ -507,7 +495,7 @@ class GuardedApp:
         try:
             self._library.get("/sessions", asker, limit=1)
         except Refused as refused:
-            return refused if refused.status in (*NOT_ALLOWED, 429) else None
+            return refused if refused.status in STOPPED_HERE else None
         return None
 
 

@@ -53,7 +53,9 @@ class ErrorLog:
         """Write the error down, and return a sentence for people."""
         path = self.keep(error)
         where = f"The details are in {path}" if path else "The details could not be written down"
-        return f"This should not have happened ({_reason(error)}). {where}. Try it again, please."
+        message = " ".join(str(error).split())[:LONGEST_MESSAGE]
+        reason = f"{type(error).__name__}: {message}" if message else type(error).__name__
+        return f"This should not have happened ({reason}). {where}. Try it again, please."
 
     def keep(self, error: BaseException) -> Path | None:
         """Return the file that the error was written to; None if none can be written."""
@@ -73,21 +75,21 @@ class ErrorLog:
     def watching(self) -> Iterator[None]:
         """Also report errors that nothing catches: in threads, in finalizers, in logs."""
         before = threading.excepthook, sys.unraisablehook, logging.lastResort
-        threading.excepthook = self._of_a_thread
-        sys.unraisablehook = self._unraisable
+
+        def of_a_thread(ended: threading.ExceptHookArgs) -> None:
+            if ended.exc_value is not None and not isinstance(ended.exc_value, SystemExit):
+                _say(self.report(ended.exc_value))
+
+        def unraisable(ended: Any) -> None:
+            if ended.exc_value is not None:
+                self.keep(ended.exc_value)
+
+        threading.excepthook, sys.unraisablehook = of_a_thread, unraisable
         logging.lastResort = _OneLine(self)
         try:
             yield
         finally:
             threading.excepthook, sys.unraisablehook, logging.lastResort = before
-
-    def _of_a_thread(self, ended: threading.ExceptHookArgs) -> None:
-        if ended.exc_value is not None and not isinstance(ended.exc_value, SystemExit):
-            _say(self.report(ended.exc_value))
-
-    def _unraisable(self, ended: Any) -> None:
-        if ended.exc_value is not None:
-            self.keep(ended.exc_value)
 
 
 class _OneLine(logging.Handler):
@@ -106,11 +108,6 @@ class _OneLine(logging.Handler):
 def _say(text: str) -> None:
     with suppress(OSError, ValueError):  # stderr is closed
         print(text, file=sys.stderr, flush=True)  # noqa: T201
-
-
-def _reason(error: BaseException) -> str:
-    message = " ".join(str(error).split())[:LONGEST_MESSAGE]
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 ERRORS = ErrorLog()

@@ -112,15 +112,11 @@ def _provider() -> Any:
             "pip install 'groundnote[otel]'."
         ) from error
     for name in TALKATIVE:
-        logging.getLogger(name).addFilter(_once_a_minute)
+        logging.getLogger(name).addFilter(lambda record: is_due(record.name))
     named = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "groundnote"}
     provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return provider
-
-
-def _once_a_minute(record: logging.LogRecord) -> bool:
-    return is_due(record.name)
 
 
 SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
@@ -153,9 +149,7 @@ class Metrics:
             "summary_names", "Required product names of summaries, by what became of them.", "fate"
         )
         self.conversations = self._counter(
-            "conversations",
-            "Requests over /v1 by how their conversation was found.",
-            "by",
+            "conversations", "Requests over /v1 by how their conversation was found.", "by"
         )
         self.documents = self._counter("documents", "Files by how their ingestion ended.", "state")
 
@@ -182,18 +176,15 @@ class Metrics:
                         self.first_text_seconds.observe(perf_counter() - began)
                     if isinstance(event, Finished):
                         status, seconds = "finished", perf_counter() - began
-                        self._count_citations(event)
+                        answer = event.message.answer
+                        for citation in answer.citations if answer else ():
+                            self.citations.labels(citation.verdict.value).inc()
                     elif isinstance(event, Failed):
                         status = "failed"
                     yield event
         finally:
             self.turns.labels(status).inc()
             self.turn_seconds.observe(perf_counter() - began if seconds is None else seconds)
-
-    def _count_citations(self, finished: Finished) -> None:
-        answer = finished.message.answer
-        for citation in answer.citations if answer else ():
-            self.citations.labels(citation.verdict.value).inc()
 
     def count_summary(self, report: SummaryReport) -> None:
         """Count one compaction, and what became of the numbers it had to keep."""

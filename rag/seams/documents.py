@@ -23,12 +23,9 @@ from rag.records import (
     Section,
 )
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # numpy takes longer to load than all of this package
     import numpy as np
     from numpy.typing import NDArray
-
-if TYPE_CHECKING:  # numpy takes longer to load than all of this package
-    pass
 
 
 class DocumentStore(Protocol):

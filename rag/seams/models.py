@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from rag.records import (
     NOTHING,
@@ -70,10 +70,6 @@ class Deadline:
         if self.left > 0:
             return ""
         return f"the answer took more than llm.answer_seconds ({self.seconds:g})"
-
-
-if TYPE_CHECKING:  # numpy takes longer to load than all of this package
-    pass
 
 
 TokenCounter = Callable[[str], int]
@@ -219,9 +215,8 @@ class WriteRequest:
     messages: tuple[ChatMessage, ...]  # the assembled context; the extractive writer ignores it
     max_tokens: int
     tools: tuple[ToolSpec, ...] = ()
-    waiting_tools: tuple[
-        ToolSpec, ...
-    ] = ()  # offered once the writer says that the sources do not answer
+    # Offered once the writer says that the sources do not answer.
+    waiting_tools: tuple[ToolSpec, ...] = ()
     relevance: Mapping[int, float] = field(default_factory=dict)  # by source number, 0 to 1
     wishes: AnswerOptions = NO_OPTIONS
     readable: Readable = NOTHING  # where names may be looked up
