@@ -5,9 +5,9 @@ otherwise it is a new question.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import pairwise, product
+from itertools import pairwise
 
 from rag.errors import NotFound, UserError
 from rag.language.words import language_of
@@ -27,7 +27,6 @@ from rag.seams import (
     TABLES,
     ComputedFigure,
     DirectAnswer,
-    OwnedSession,
     SessionHandle,
     SessionTranscript,
     SourceRegister,
@@ -37,7 +36,6 @@ from rag.tables.matcher import (
     FIRST,
     KINDS,
     Matched,
-    Piece,
     TableWords,
     cover,
     may_be_added,
@@ -47,7 +45,6 @@ from rag.tables.matcher import (
 from rag.tables.plan import (
     LONGEST_QUESTION,
     Choice,
-    Filter,
     Kind,
     Measure,
     Op,
@@ -82,66 +79,52 @@ def changed(question: str, table: TableWords, last: TablePlan) -> TablePlan | No
     """Return the last plan with the question's changes; None where a word means anything else."""
     words = words_of(question)
     drawn, drawing_places = drawing_in(words)
-    choices = product(*cover(list(pieces_of(words, table, set()))))
-    pieces = sorted(next(choices, ()), key=lambda piece: piece.start)
-    matched = Matched(words, pieces, table)
+    pieces = [alternatives[0] for alternatives in cover(list(pieces_of(words, table, set())))]
+    matched = Matched(words, sorted(pieces, key=lambda piece: piece.start), table)
     if _stands_alone(matched):
         return None
-    plan = _edited(matched, last)
+    plan = _with_measure(matched, _with_groups(matched, _with_conditions(matched, last)))
+    plan = _with_end(matched, plan)
     if drawn:
         plan = replace(plan, chart=drawn)
     taken = drawing_places | {
         position for piece in matched.used for position in range(piece.start, piece.end)
     }
-    left = [w for index, w in enumerate(words) if index not in taken and not _is_idle(w)]
+    left = [
+        word
+        for index, word in enumerate(words)
+        if not (index in taken or is_idle(word) or word in _OPENING)
+    ]
     return None if left or plan == last else plan
 
 
 def _stands_alone(matched: Matched) -> bool:
     """Return whether the words name an operation and its object, without referring back."""
-    if changes_in(matched.words, "back", "rows") or _begins_back(matched.words):
+    words = matched.words
+    begins_back = any(start == 0 for start, _end, _name in changes_in(words, "fragment"))
+    if begins_back or changes_in(words, "back", "rows"):
         return False
-    is_asked = bool(matched.of("count", *KINDS)) or any(
-        piece.detail.degree == "most" for piece in matched.of("adjective")
-    )
-    return is_asked and bool(matched.of("rows") or matched.free())
-
-
-def _begins_back(words: Sequence[str]) -> bool:
-    return any(start == 0 for start, _end, _name in changes_in(words, "fragment"))
-
-
-def _is_idle(word: str) -> bool:
-    return is_idle(word) or word in _OPENING
-
-
-def _edited(matched: Matched, last: TablePlan) -> TablePlan:
-    """Change conditions, groups, the measure, the order and the limit as the words say."""
-    plan = _with_conditions(matched, last)
-    plan = _with_groups(matched, plan)
-    plan = _with_measure(matched, plan)
-    return _with_end(matched, plan)
+    is_operation = bool(matched.of("count", *KINDS) or matched.superlatives())
+    return is_operation and bool(matched.of("rows") or matched.free())
 
 
 def _with_conditions(matched: Matched, plan: TablePlan) -> TablePlan:
-    """Replace the conditions on a column by the new ones on it."""
+    """Replace the conditions on a column by the new ones on it.
+
+    Those stay that are on other parts of its dates, or if the new ones only exclude, as "without
+    Berlin" does.
+    """
     filters = matched.filters()
-    staying = (e for e in plan.filters if not _is_replaced(e, filters) or _adds(e, filters))
+    staying = []
+    for earlier in plan.filters:
+        fresh = [filter_ for filter_ in filters if filter_.column == earlier.column]
+        only_exclude = all(filter_.op is Op.NOT for filter_ in fresh)
+        other_parts = all(
+            filter_.part and earlier.part and filter_.part != earlier.part for filter_ in fresh
+        )
+        if only_exclude or other_parts:
+            staying.append(earlier)
     return replace(plan, filters=(*staying, *filters))
-
-
-def _is_replaced(earlier: Filter, filters: Sequence[Filter]) -> bool:
-    """Return whether a new condition is on the same column and the same part of its dates."""
-    return any(
-        fresh.column == earlier.column
-        and (fresh.part == earlier.part or not (fresh.part and earlier.part))
-        for fresh in filters
-    )
-
-
-def _adds(earlier: Filter, filters: Sequence[Filter]) -> bool:
-    """Return whether the new conditions only exclude, as "without Berlin" does."""
-    return all(fresh.op is Op.NOT for fresh in filters if fresh.column == earlier.column)
 
 
 def _with_groups(matched: Matched, plan: TablePlan) -> TablePlan:
@@ -151,15 +134,16 @@ def _with_groups(matched: Matched, plan: TablePlan) -> TablePlan:
     new = tuple(key for key in keys if key not in plan.group)
     if plan.limit and plan.group:  # the top ten, split into groups
         return replace(plan, group=(*plan.group, *new))
-    measures = plan.measures or _measures_of(plan, matched.table)
-    return replace(
-        plan, group=new or plan.group, measures=measures, columns=(), order=(), limit=None
-    )
-
-
-def _measures_of(plan: TablePlan, table: TableWords) -> tuple[Measure, ...]:
     by = plan.order[0].by if plan.order else ""
-    return (Measure(Kind.SUM, by) if by in table.by_name else Measure(Kind.COUNT),)
+    measure = Measure(Kind.SUM, by) if by in matched.table.by_name else Measure(Kind.COUNT)
+    return replace(
+        plan,
+        group=new or plan.group,
+        measures=plan.measures or (measure,),
+        columns=(),
+        order=(),
+        limit=None,
+    )
 
 
 def _with_measure(matched: Matched, plan: TablePlan) -> TablePlan:
@@ -179,11 +163,13 @@ def _with_measure(matched: Matched, plan: TablePlan) -> TablePlan:
 
 def _with_end(matched: Matched, plan: TablePlan) -> TablePlan:
     """Change the direction of the order, and the limit."""
-    ends = [p for p in matched.of("adjective") if p.detail.degree == "most"]
+    ends = matched.superlatives()
     for piece in matched.of("number"):
-        if piece not in matched.used and plan.order and _is_count(piece):
+        number, unit = piece.detail
+        is_count = not unit and float(number).is_integer() and 0 < number <= 1_000
+        if is_count and piece not in matched.used and plan.order:
             matched.use(piece)
-            plan = replace(plan, limit=int(piece.detail[0]))
+            plan = replace(plan, limit=int(number))
     if not ends or not plan.order:
         return plan
     by = plan.order[0].by
@@ -198,11 +184,6 @@ def _with_end(matched: Matched, plan: TablePlan) -> TablePlan:
     return replace(plan, order=(Order(by, falls), *plan.order[1:]))
 
 
-def _is_count(piece: Piece) -> bool:
-    number, unit = piece.detail
-    return not unit and float(number).is_integer() and 0 < number <= 1_000
-
-
 EARLIER_TURNS = 10  # turns that a follow-up may refer to
 OFFERED = 3  # readings
 LEFT_UNSAID = 1  # words of a question that an offer may leave unused
@@ -210,17 +191,6 @@ MOST_CELLS = 3  # rows cited as cells
 _NO_SUMS = (Kind.COUNT, Kind.DISTINCT, Kind.MIN, Kind.MAX)
 Planner = Callable[[str, Sequence[Choice]], TableResult | None]
 SHOW = IDLE | {"again", "continue", "open", "use", "table", "it", "result"}
-
-
-@dataclass(frozen=True, slots=True)
-class TableTurn:
-    """A turn that was answered from a table, to which later turns may refer."""
-
-    query: str
-    resolved: str
-    result: TableResult
-    summary: str
-    time: str
 
 
 class TableAnswers:
@@ -251,7 +221,7 @@ class TableAnswers:
         answer_of = partial(self._answer_of, session, talk=resolution.talk)
         if resolution.earlier:  # there was an earlier question
             choice = self._taken(session, question, readable)
-            choice = choice or self._follow_up(question, self.recent_turns(session), readable)
+            choice = choice or self._follow_up(question, self.last_result(session), readable)
             if choice is not None:
                 return answer_of(self._result(choice, question), is_followup=True)
         choices = self.library.understand(question, readable)
@@ -276,13 +246,15 @@ class TableAnswers:
         whole = [choice for choice in choices if not choice.unused]
         return self._offers(self.offered(question, whole), question, resolution.talk)
 
-    def ask(self, question: str, readable: Readable, past: Sequence[TableTurn] = ()) -> TableResult:
-        """Return only the result.
+    def ask(
+        self, question: str, readable: Readable, last: TableResult | None = None
+    ) -> TableResult:
+        """Return only the result; the question may follow up the last one.
 
         Raises UserError where no table answers or the question is too long.
         """
         refuse_long(question)
-        choice = self._follow_up(question, past, readable)
+        choice = self._follow_up(question, last, readable)
         if choice is None:
             choices = self.library.understand(question, readable)
             planned = self._planned(question, choices, readable, is_asked=True)
@@ -293,7 +265,7 @@ class TableAnswers:
 
     def describe(self, session: SessionHandle, question: str) -> str:
         """Return the result in Markdown for a model, with the number to cite. Raises UserError."""
-        result = self.ask(question, session.readable(), self.recent_turns(session))
+        result = self.ask(question, session.readable(), self.last_result(session))
         return describe_result(result, self.keep(session, result).marker)
 
     def keep(self, session: SourceRegister, result: TableResult) -> Source:
@@ -302,27 +274,19 @@ class TableAnswers:
         session.keep_result(source.number, result.table_id, result.as_dict())
         return replace(source, state=SourceState.CURRENT)  # just computed
 
-    def recent_turns(self, session: SessionHandle) -> list[TableTurn]:
-        """Return the newest turns answered from tables, oldest first.
-
-        The list is empty if the last answer was not from a table.
-        """
+    def last_result(self, session: SessionHandle) -> TableResult | None:
+        """Return the newest result of a table; None if the last answer was not from a table."""
         messages = session.recent(2 * EARLIER_TURNS)
-        last = next(
-            (message for message in reversed(messages) if message.answer and _is_finished(message)),
-            None,
-        )
-        if last is None or last.answer is None or last.answer.result is None:
-            return []
-        entries = []
-        for question, answer in pairwise(messages):
-            result = _result_of(session, question, answer)
-            if result is not None:
-                resolved = answer.resolved_query or question.content
-                line = answer.content.split("\n", 1)[0]
-                when = answer.created_at.isoformat()
-                entries.append(TableTurn(question.content, resolved, result, line, when))
-        return entries
+        answers = [m.answer for m in reversed(messages) if m.answer and _is_finished(m)]
+        if not answers or answers[0].result is None:
+            return None
+        for question, reply in reversed(list(pairwise(messages))):
+            is_answered = question.role == Role.USER and reply.status is MessageStatus.COMPLETE
+            if is_answered and reply.answer is not None and reply.answer.result is not None:
+                stored = session.result(reply.answer.result)
+                if stored is not None:
+                    return result_from(stored)
+        return None
 
     # ── What is asked ────────────────────────────────────────────────────────────────────────
 
@@ -337,8 +301,7 @@ class TableAnswers:
         rest = question.replace(f"[{numbers[0]}]", " ")
         if all(word in SHOW for word in normalised(rest).split()):
             return self._answer_of(session, result)
-        entry = TableTurn(rest, rest, result, "", "")
-        choice = self._follow_up(rest, [entry], session.readable())
+        choice = self._follow_up(rest, result, session.readable())
         return None if choice is None else self._answer_of(session, self._result(choice, rest))
 
     def _taken(self, session: SessionTranscript, reply: str, readable: Readable) -> Choice | None:
@@ -347,24 +310,22 @@ class TableAnswers:
             if not _is_finished(message) or message.answer is None:
                 continue
             for offer in message.answer.offers:
-                if normalised(offer.label) == normalised(reply):
-                    return self._chosen(offer, readable)
+                if normalised(offer.label) != normalised(reply):
+                    continue
+                plan = plan_from(offer.plan)
+                try:
+                    table = self.library.store.table(plan.table, readable)
+                except NotFound:
+                    return None
+                return Choice(table, plan, is_sure=True)
             return None
         return None
 
-    def _chosen(self, offer: Offer, readable: Readable) -> Choice | None:
-        plan = plan_from(offer.plan)
-        try:
-            return Choice(self.library.store.table(plan.table, readable), plan, is_sure=True)
-        except NotFound:
-            return None
-
     def _follow_up(
-        self, question: str, past: Sequence[TableTurn], readable: Readable
+        self, question: str, last: TableResult | None, readable: Readable
     ) -> Choice | None:
-        if not past or past[-1].result.is_sql:
+        if last is None or last.is_sql:
             return None
-        last = past[-1].result
         table = self.table_of(last, readable)
         if table is None:
             return None
@@ -413,12 +374,11 @@ class TableAnswers:
             if other.table.id != sure[0].table.id and len(other.unused) <= LEFT_UNSAID
         ):
             return None  # ambiguous: which of the document's tables has the rows?
-        cells = [self._cells(choice) for choice in sure]
+        cells = []
+        for choice in sure:
+            rows = self.library.run(choice.table, choice.plan).rows
+            cells.append([list(map(_plain, row)) for row in rows])
         return sure[0] if all(cell == cells[0] for cell in cells) else None
-
-    def _cells(self, choice: Choice) -> list[list[object]]:
-        rows = self.library.run(choice.table, choice.plan).rows
-        return [list(map(_plain, row)) for row in rows]
 
     def _only(self, choices: Sequence[Choice]) -> Choice:
         """Return the only complete reading, for callers that want a result. Raises UserError."""
@@ -464,8 +424,11 @@ class TableAnswers:
         return results[:OFFERED] if may_ask_rows(question) else []
 
     def _result(self, choice: Choice, question: str) -> TableResult:
+        """Return the result, with the notes on columns that are compared, ordered or added up."""
         result = self.library.run(choice.table, choice.plan, question=question)
-        return replace(result, notes=_column_notes(choice))
+        compared = choice.plan.compared
+        used = [c for c in choice.table.columns if c.name in compared and c.note]
+        return replace(result, notes=tuple(f"{column.name}: {column.note}." for column in used))
 
     def _answer_of(
         self,
@@ -478,37 +441,27 @@ class TableAnswers:
         source = self.keep(session, result)
         note = f"\n\n*{' '.join(result.notes)}*" if result.notes else ""
         words = f"{result.words[:1].upper()}{result.words[1:]} ({result.table_name})"
+        claim: ComputedFigure | None = None
+        table = self.table_of(result, session.readable())
+        if table is not None and len(result.rows) == 1:
+            question = words if is_followup else result.question
+            free = {column.name for column in result.columns}
+            claim = ComputedFigure(
+                describe_result(result, "", talk).split("\n", 1)[0].rstrip(" :."),
+                result.cells(result.rows[0])[-1],
+                question,
+                without_cues(question),
+                source,
+                lambda text: names_others(text, question, self.library.words(table), free),
+            )
         return DirectAnswer(
             text=describe_result(result, source.marker, talk) + note,
             sources=(source,),
             made_by=TABLES,
             resolution=Resolution(words, is_followup, "table plan"),
             result=source.number,
-            claim=self._claim(
-                session, result, source, words if is_followup else result.question, talk
-            ),
+            claim=claim,
             talk=talk,
-        )
-
-    def _claim(
-        self,
-        session: OwnedSession,
-        result: TableResult,
-        source: Source,
-        question: str,
-        talk: str,
-    ) -> ComputedFigure | None:
-        table = self.table_of(result, session.readable())
-        if table is None or len(result.rows) != 1:
-            return None
-        free = {column.name for column in result.columns}
-        return ComputedFigure(
-            describe_result(result, "", talk).split("\n", 1)[0].rstrip(" :."),
-            result.cells(result.rows[0])[-1],
-            question,
-            without_cues(question),
-            source,
-            lambda text: names_others(text, question, self.library.words(table), free),
         )
 
 
@@ -530,26 +483,8 @@ def label_of(choice: Choice, among: Sequence[Choice], code: str = "en") -> str:
     return words if is_named else f"{words} ({choice.table.label})"
 
 
-def _column_notes(choice: Choice) -> tuple[str, ...]:
-    """Return the notes on columns whose values are compared, ordered or added up."""
-    plan: TablePlan = choice.plan
-    used = [
-        column for column in choice.table.columns if column.name in plan.compared and column.note
-    ]
-    return tuple(f"{column.name}: {column.note}." for column in used)
-
-
 def _is_finished(message: Message) -> bool:
     return message.role == Role.ASSISTANT and message.status is MessageStatus.COMPLETE
-
-
-def _result_of(session: SourceRegister, question: Message, answer: Message) -> TableResult | None:
-    if question.role != Role.USER or answer.answer is None or answer.answer.result is None:
-        return None
-    if answer.status is not MessageStatus.COMPLETE:
-        return None
-    stored = session.result(answer.answer.result)
-    return None if stored is None else result_from(stored)
 
 
 def _plain(cell: object) -> object:

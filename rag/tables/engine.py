@@ -28,6 +28,7 @@ from rag.tables.plan import (
     Order,
     Part,
     Scalar,
+    Step,
     TablePlan,
     column_of,
     measure_names,
@@ -106,21 +107,17 @@ def _fenced(path: str) -> Iterator["duckdb.DuckDBPyConnection"]:
         connection.close()
 
 
-def _interrupt(connection: "duckdb.DuckDBPyConnection") -> None:
-    """End a running query; its connection may be closed already."""
-    import duckdb
-
-    with suppress(duckdb.ConnectionException):
-        connection.interrupt()
-
-
 def _timed(connection: "duckdb.DuckDBPyConnection", sql: str, limits: QueryLimits) -> QueryResult:
     import duckdb
 
-    timer = threading.Timer(limits.seconds, connection.interrupt)
+    def interrupt() -> None:
+        with suppress(duckdb.ConnectionException):  # it may be closed already
+            connection.interrupt()
+
+    timer = threading.Timer(limits.seconds, interrupt)
     timer.daemon = True
     timer.start()
-    on_hang_up(lambda: _interrupt(connection))
+    on_hang_up(interrupt)
     try:
         cursor = connection.execute(sql)
         rows = cursor.fetchmany(limits.rows + 1)
@@ -219,20 +216,17 @@ class Sql:
         query = self._as_written_rows()
         sought = dict.fromkeys(words.casefold().split())
         if sought:
-            whole = self._whole_row()
-            _only(query, [_contains_word(whole.copy(), word) for word in sought])
+            # Joined with line breaks, so that no word spans two cells.
+            texts = [
+                exp.cast(self._displayed(column.name), "text") for column in self._table.columns
+            ]
+            row = exp.Lower(this=exp.func("concat_ws", exp.Literal.string("\n"), *texts))
+            _only(query, [_contains_word(row.copy(), word) for word in sought])
         return query.offset(offset, copy=False).limit(limit, copy=False)
-
-    def _whole_row(self) -> Expression:
-        """Join the texts of a row with line breaks, so that no word spans two of them."""
-        texts = [exp.cast(self._displayed(column.name), "text") for column in self._table.columns]
-        joined = exp.func("concat_ws", exp.Literal.string("\n"), *texts)
-        return exp.Lower(this=joined)
 
     def numbered(self, numbers: Sequence[int]) -> exp.Select:
         """Select the rows with these numbers."""
-        wanted = exp.column(ROW).isin(*(numbers or (-1,)))
-        return _only(self._as_written_rows(), [wanted])
+        return _only(self._as_written_rows(), [exp.column(ROW).isin(*(numbers or (-1,)))])
 
     def before(self, number: int) -> exp.Select:
         """Count the rows before the one with this number."""
@@ -251,17 +245,14 @@ class Sql:
         numbered = [name.as_(f"x{index}") for index, name in enumerate(names)]
         return exp.select(ROW, *numbered).from_(DATA, copy=False).order_by(ROW, copy=False)
 
-    def _contains(self, name: str, word: str) -> Expression:
-        return _contains_word(exp.Lower(this=exp.cast(self._displayed(name), "text")), word.lower())
-
     def _from_rows(self, select: exp.Select, plan: TablePlan) -> exp.Select:
         of_rows = [filter_ for filter_ in plan.filters if not filter_.column.startswith(MEASURED)]
-        wanted = [NO_TOTAL.copy(), *map(self.condition, paced(of_rows))]
+        conditions = [NO_TOTAL.copy(), *map(self.condition, paced(of_rows))]
         if plan.step is not None:
-            wanted.append(self._beside(plan))
+            conditions.append(self._beside(plan.step))
         if plan.among is not None:
-            wanted.append(self._among(plan.among))
-        return _only(select.from_(DATA, copy=False), wanted)
+            conditions.append(self._among(plan.among))
+        return _only(select.from_(DATA, copy=False), conditions)
 
     def _among(self, plan: TablePlan) -> Expression:
         """Return the condition that keeps only the rows, or the groups, of another plan."""
@@ -269,12 +260,8 @@ class Sql:
             return exp.column(ROW).isin(query=self.rows(plan))
         keys = [exp.column(name, quoted=True) for name in key_names(plan.group)]
         groups = exp.select(*keys).from_(self.query(plan).subquery("given"))
-        keys_here = exp.Tuple(expressions=[self._key(key) for key in plan.group])
-        return (
-            keys_here.isin(query=groups)
-            if len(keys) > 1
-            else self._key(plan.group[0]).isin(query=groups)
-        )
+        here = [self._key(key) for key in plan.group]
+        return (exp.Tuple(expressions=here) if len(here) > 1 else here[0]).isin(query=groups)
 
     # ── Rows ─────────────────────────────────────────────────────────────────────────────────
 
@@ -305,17 +292,15 @@ class Sql:
                 select.where(exp.not_(is_blank), copy=False)
         return select.order_by(exp.column(ROW), copy=False)
 
-    def _beside(self, plan: TablePlan) -> Expression:
+    def _beside(self, step: Step) -> Expression:
         """Return the condition for rows a number of rows after (or before) those that match."""
-        assert plan.step is not None
-        row = exp.column(ROW)
-        ahead = plan.step.rows > 0
+        row, ahead = exp.column(ROW), step.rows > 0
         rows = exp.select(row).from_(DATA).where(NO_TOTAL)
-        named = _join_balanced(exp.And, [self.condition(filter_) for filter_ in plan.step.of])
+        named = _join_balanced(exp.And, [self.condition(filter_) for filter_ in step.of])
         edge = rows.where(named).order_by(row).limit(1).subquery()
         beside = rows.where(row > edge if ahead else row < edge)
         beside = beside.where(exp.not_(exp.func("coalesce", named, exp.false())))
-        beside = beside.order_by(row if ahead else row.desc()).limit(abs(plan.step.rows))
+        beside = beside.order_by(row if ahead else row.desc()).limit(abs(step.rows))
         return row.isin(query=beside)
 
     def condition(self, filter_: Filter) -> Expression:
@@ -331,40 +316,31 @@ class Sql:
         if filter_.op in (Op.HAS, Op.LACKS):
             return self._containing(filter_)
         if self._means_text(filter_):
-            return self._as_written(filter_)
+            shown = exp.Trim(this=exp.Lower(this=self._displayed(filter_.column)))
+            same = shown.isin(*(str(value).strip().lower() for value in filter_.values))
+            return same if filter_.op is Op.IS else exp.not_(same)
         literals = [self._literal(filter_, operand) for operand in filter_.values]
         if filter_.op in BOUNDS:
             return COMPARED[filter_.op](this=value, expression=literals[0])
-        same = (exp.Lower(this=value) if self._is_text(filter_) else value).isin(*literals)
+        column = None if filter_.column == ROWS else column_of(self._table, filter_.column)
+        is_text = column is not None and column.type is ColumnType.TEXT
+        same = (exp.Lower(this=value) if is_text else value).isin(*literals)
         return same if filter_.op is Op.IS else exp.or_(exp.not_(same), value.is_(exp.null()))
 
     def _containing(self, filter_: Filter) -> Expression:
-        contains = _join_balanced(
-            exp.Or, [self._contains(filter_.column, str(v)) for v in paced(filter_.values)]
-        )
-        return (
-            contains
-            if filter_.op is Op.HAS
-            else exp.not_(exp.func("coalesce", contains, exp.false()))
-        )
+        text = exp.Lower(this=exp.cast(self._displayed(filter_.column), "text"))
+        words = [str(value).lower() for value in paced(filter_.values)]
+        contains = _join_balanced(exp.Or, [_contains_word(text.copy(), word) for word in words])
+        if filter_.op is Op.HAS:
+            return contains
+        return exp.not_(exp.func("coalesce", contains, exp.false()))
 
     def _means_text(self, filter_: Filter) -> bool:
         """Return whether a filter compares texts with a column of values parsed from texts."""
         if filter_.column == ROWS or filter_.part or filter_.op not in (Op.IS, Op.NOT):
             return False
-        column = column_of(self._table, filter_.column)
         is_text = all(isinstance(value, str) for value in filter_.values)
-        return is_text and column.has_text
-
-    def _as_written(self, filter_: Filter) -> Expression:
-        shown = exp.Trim(this=exp.Lower(this=self._displayed(filter_.column)))
-        same = shown.isin(*(str(value).strip().lower() for value in filter_.values))
-        return same if filter_.op is Op.IS else exp.not_(same)
-
-    def _is_text(self, filter_: Filter) -> bool:
-        if filter_.column == ROWS:
-            return False
-        return column_of(self._table, filter_.column).type is ColumnType.TEXT
+        return is_text and column_of(self._table, filter_.column).has_text
 
     def _literal(self, filter_: Filter, value: Scalar) -> Expression:
         column = None if filter_.column == ROWS else column_of(self._table, filter_.column)
@@ -375,8 +351,7 @@ class Sql:
         if column.type is ColumnType.BOOLEAN:
             return exp.true() if value in (True, "yes", "true") else exp.false()
         if column.type is ColumnType.DATE:
-            day = read_date(str(value))
-            moment = day or date(int(float(value)), 1, 1)
+            moment = read_date(str(value)) or date(int(float(value)), 1, 1)
             kind = "timestamp" if isinstance(moment, datetime) else "date"
             return exp.cast(exp.Literal.string(moment.isoformat()), kind)
         return _number_literal(value)
@@ -414,11 +389,8 @@ class Sql:
     def _key(self, key: Key) -> Expression:
         column = column_of(self._table, key.column)
         if key.part is Part.WHOLE and column.has_text and column.type is not ColumnType.DATE:
-            return (
-                self._value(key.column)
-                if column.type in PLAIN_KEYS
-                else self._displayed(key.column)
-            )
+            is_plain = column.type in (ColumnType.NUMBER, ColumnType.BOOLEAN)
+            return self._value(key.column) if is_plain else self._displayed(key.column)
         return self._value(key.column, key.part)
 
     def _group_order(
@@ -426,12 +398,8 @@ class Sql:
     ) -> Expression:
         if order.by.startswith(MEASURED):
             return figures[int(order.by.removeprefix(MEASURED)) - 1].copy()
-        if order.by == ROWS:
-            return exp.Min(this=exp.column(ROW))
-        for key in plan.group:
-            if key.column == order.by:
-                return self._key(key)
-        return exp.Min(this=self._value(order.by))
+        key = next((key for key in plan.group if key.column == order.by), None)
+        return exp.Min(this=self._value(order.by)) if key is None else self._key(key)
 
     def _figure(self, measure: Measure, group: Sequence[Key]) -> Expression:
         value = self._value(measure.column)
@@ -459,8 +427,7 @@ class Sql:
         part = exp.Count(this=exp.Star()) if measure.column == ROWS else self._sum(measure.column)
         whole: Expression = exp.Window(this=exp.Sum(this=part.copy()))
         if not is_grouped:
-            every = exp.select(part.copy()).from_(DATA).where(NO_TOTAL)
-            whole = every.subquery()
+            whole = exp.select(part.copy()).from_(DATA).where(NO_TOTAL).subquery()
         return part * HUNDRED / exp.func("nullif", whole, exp.Literal.number(0))
 
     def _change(self, measure: Measure, group: Sequence[Key]) -> Expression:
@@ -494,17 +461,14 @@ class Sql:
         )
 
 
-PLAIN_KEYS = frozenset({ColumnType.NUMBER, ColumnType.BOOLEAN})
-
-
 def key_names(group: Sequence[Key]) -> list[str]:
     """Return the names of the group columns."""
     return [f"{key.column} ({key.part})" if key.part else key.column for key in group]
 
 
-def _only(select: exp.Select, wanted: Sequence[Expression]) -> exp.Select:
+def _only(select: exp.Select, conditions: Sequence[Expression]) -> exp.Select:
     """Add conditions to a query in place, without copying the tree for each."""
-    return select.where(_join_balanced(exp.And, wanted), copy=False)
+    return select.where(_join_balanced(exp.And, conditions), copy=False)
 
 
 def _join_balanced(kind: type[exp.Connector], parts: Sequence[Expression]) -> Expression:
@@ -548,11 +512,15 @@ class ModelSql:
     @property
     def query(self) -> exp.Query:
         """The query to run."""
-        return self._over(self._query, *self._columns())
+        return self._over(self._query)
 
     def rows(self, row: Sequence[Any] | None = None) -> exp.Query | None:
         """Return the query for the numbers of the rows it reads, or those behind one result row."""
-        readers = [select for select in self._query.find_all(exp.Select) if self._reads(select)]
+        readers = [
+            select
+            for select in self._query.find_all(exp.Select)
+            if any(source.name == QUERY_NAME for source in _source_tables(select))
+        ]
         if row is not None and (readers != [self._query] or not self._query.args.get("group")):
             return None
         parts = [part for reader in readers for part in self._numbers(reader, row)]
@@ -562,7 +530,7 @@ class ModelSql:
         numbers = exp.select(ROW_NUMBER_COLUMN).from_(whole.subquery("used"))
         numbered = exp.column(ROW).as_(ROW_NUMBER, quoted=True)
         ordered = numbers.distinct().order_by(ROW_NUMBER_COLUMN.copy()).limit(MOST_ROWS)
-        return self._over(ordered, *self._columns(), numbered)
+        return self._over(ordered, numbered)
 
     def added(self) -> Iterator[tuple[str, bool]]:
         """Yield the columns that are aggregated to a figure, and whether as a sum."""
@@ -571,20 +539,17 @@ class ModelSql:
             for name in _underlying_columns(figure.this, others):
                 yield name, isinstance(figure, exp.Sum)
 
-    def _columns(self) -> list[exp.Expr]:
-        columns = enumerate(self._table.columns)
-        return [exp.column(f"c{index}").as_(column.name, quoted=True) for index, column in columns]
-
-    def _over(self, query: exp.Query, *columns: exp.Expr) -> exp.Query:
-        data = exp.select(*columns).from_(DATA).where(exp.not_(exp.column(TOTAL)))
+    def _over(self, query: exp.Query, *numbers: exp.Expr) -> exp.Query:
+        columns = [
+            exp.column(f"c{index}").as_(column.name, quoted=True)
+            for index, column in enumerate(self._table.columns)
+        ]
+        data = exp.select(*columns, *numbers).from_(DATA).where(NO_TOTAL)
         whole = query.with_(QUERY_NAME, as_=data)
         named = whole.args["with_"]
         # Other expressions use it.
         named.set("expressions", [named.expressions[-1], *named.expressions[:-1]])
         return whole
-
-    def _reads(self, select: exp.Select) -> bool:
-        return any(source.name == QUERY_NAME for source in _source_tables(select))
 
     def _numbers(self, select: exp.Select, row: Sequence[Any] | None) -> list[exp.Select]:
         """Return queries for the row numbers, one for each name under which the table is read."""
@@ -597,26 +562,18 @@ class ModelSql:
         if not is_plain:
             for part in ("order", "limit", "offset"):
                 plain.set(part, None)
-        for condition in self._of_row(select, row):
-            plain = plain.where(condition)
+        if row is not None:  # only the group of this result row
+            keys = set(map(_plain_sql, _grouped(select)))
+            for expression, value in zip(select.expressions, row, strict=False):
+                if _plain_sql(expression.unalias()) in keys:
+                    key = expression.unalias().copy()
+                    plain = plain.where(exp.NullSafeEQ(this=key, expression=exp.convert(value)))
         return [
             plain.copy().select(
                 exp.column(ROW_NUMBER, table=source.alias_or_name, quoted=True), append=False
             )
             for source in _source_tables(select)
             if source.name == QUERY_NAME
-        ]
-
-    def _of_row(self, select: exp.Select, row: Sequence[Any] | None) -> list[exp.Expr]:
-        """Return conditions that keep only the group of one result row."""
-        if row is None:
-            return []
-        shown = dict(zip(select.expressions, row, strict=False))
-        keys = set(map(_plain_sql, _grouped(select)))
-        return [
-            exp.NullSafeEQ(this=expression.unalias().copy(), expression=exp.convert(value))
-            for expression, value in shown.items()
-            if _plain_sql(expression.unalias()) in keys
         ]
 
 
@@ -705,7 +662,7 @@ def _underlying_columns(value: exp.Expr, others: Mapping[str, exp.Expr]) -> Iter
         if value.name in others:
             yield from _underlying_columns(others[value.name], behind)
         return
-    is_chosen = isinstance(value, exp.If)
+    is_chosen = isinstance(value, exp.If)  # its condition adds nothing
     chosen = [value.args.get("true"), value.args.get("false")]
     for part in filter(None, chosen if is_chosen else value.iter_expressions()):
         yield from _underlying_columns(part, others)

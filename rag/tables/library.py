@@ -6,14 +6,22 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag.errors import TooLarge, UserError
-from rag.records import ChatMessage, ColumnType, Readable, Role, Table, TableColumn
+from rag.records import ChatMessage, ColumnType, Readable, Role, Table
 from rag.runtime.budget import json_object, paced, reply_soon
 from rag.seams import ChatModel
 from rag.seams.models import TABLE_PLAN
-from rag.tables.engine import QUERY_NAME, QueryLimits, QueryResult, run
+from rag.tables.engine import (
+    QUERY_NAME,
+    Expression,
+    ModelSql,
+    QueryLimits,
+    QueryResult,
+    Sql,
+    run,
+)
 from rag.tables.matcher import MOST_VALUES, Probe, TableWords, may_be_added, readings, unmatched
 from rag.tables.plan import (
     LONGEST_QUESTION,
@@ -40,11 +48,6 @@ from rag.tables.vocabulary import (
     words_of,
 )
 
-if TYPE_CHECKING:
-    from sqlglot import exp
-
-    from rag.tables.engine import Sql
-
 Likeness = Callable[[Sequence[str], tuple[str, ...]], Sequence[Sequence[float]]]
 ALIKE = 6.0  # standard deviations; 78 % of synonyms are as near, 13 % of other words
 MOST_MEANT = 8  # tables in which words are matched by meaning
@@ -58,9 +61,8 @@ MOST_LIBRARIES = 16
 class TableLibrary:
     """Answers plans and questions over the stored tables."""
 
-    def __init__(self, store: TableStore, limits: QueryLimits | None = None) -> None:
+    def __init__(self, store: TableStore) -> None:
         self.store = store
-        self._limits = limits or QueryLimits()
         self._turn = threading.Lock()
         self._words: OrderedDict[str, TableWords] = OrderedDict()
         # By the tables' ids: owners who may read the same tables share an entry.
@@ -73,7 +75,7 @@ class TableLibrary:
     def run(self, table: Table, plan: TablePlan, *, question: str = "") -> TableResult:
         """Return the result of a plan. Raises UserError or TooLarge."""
         checked(plan, table)
-        sql = _sql(table)
+        sql = Sql(table)
         query = sql.query(plan)
         answer, used = self._ask(table, query, sql.rows(plan))
         result = _result(
@@ -95,8 +97,6 @@ class TableLibrary:
             UserError: It is no allowed SELECT, or it fails; the message is written for the model.
             TooLarge: It takes too long.
         """
-        from rag.tables.engine import ModelSql
-
         written = ModelSql(table, sql)
         (answer,) = self._ask(table, written.query)
         return _result(
@@ -112,8 +112,6 @@ class TableLibrary:
 
     def is_sound_sql(self, table: Table, sql: str) -> bool:
         """Return whether a model's query aggregates only columns whose aggregate has a meaning."""
-        from rag.tables.engine import ModelSql
-
         columns = {column.name.casefold(): column for column in table.columns}
         added = ModelSql(table, sql).added()
         return all(
@@ -128,15 +126,13 @@ class TableLibrary:
         """Return the numbers of the rows behind one result row, while the table exists."""
         table = self.store.table(result.table_id, readable)
         if result.is_sql:
-            from rag.tables.engine import ModelSql
-
             return self._behind(table, ModelSql(table, result.sql).rows(result.rows[position]))
         plan = plan_from(result.plan)
         if not plan.group or plan.outer is not None:
             return result.used if plan.measures else result.used[position : position + 1]
-        return self._behind(table, _sql(table).rows(of_group(plan, result.rows[position])))
+        return self._behind(table, Sql(table).rows(of_group(plan, result.rows[position])))
 
-    def _behind(self, table: Table, query: "exp.Expr | None") -> tuple[int, ...]:
+    def _behind(self, table: Table, query: Expression | None) -> tuple[int, ...]:
         if query is None:
             return ()
         try:
@@ -145,22 +141,22 @@ class TableLibrary:
             return ()
         return tuple(int(row[0]) for row in answer.rows)
 
-    def _ask(self, table: Table, *queries: "exp.Expr") -> list[QueryResult]:
+    def _ask(self, table: Table, *queries: Expression) -> list[QueryResult]:
         written = [query.sql(dialect="duckdb") for query in queries]
-        return run(self.store.files.path(table.id), *written, limits=self._limits)
+        return run(self.store.files.path(table.id), *written)
 
     def rows(self, table: Table, offset: int, limit: int, words: str = "") -> QueryResult:
         """Return rows in the order of the file, numbers first; only those with all of the words."""
-        return self._ask(table, _sql(table).stretch(offset, limit, words))[0]
+        return self._ask(table, Sql(table).stretch(offset, limit, words))[0]
 
     def place_of(self, table: Table, number: int) -> int:
         """Return how many rows are before this one in the file."""
-        (answer,) = self._ask(table, _sql(table).before(number))
+        (answer,) = self._ask(table, Sql(table).before(number))
         return int(answer.rows[0][0])
 
     def numbered_rows(self, table: Table, numbers: Sequence[int]) -> QueryResult:
         """Return the rows with these numbers."""
-        return self._ask(table, _sql(table).numbered(numbers))[0]
+        return self._ask(table, Sql(table).numbered(numbers))[0]
 
     # ── Questions ────────────────────────────────────────────────────────────────────────────
 
@@ -172,9 +168,9 @@ class TableLibrary:
             return []
         tables = self._shortlist(question, readable) if among is None else among
         results = [
-            self.checked(Choice(table, r.plan, r.unused, r.is_sure, r.used))
+            self.checked(replace(choice, table=table))
             for table in paced(tables, weight=64)
-            for r in readings(question, self.words(table))
+            for choice in readings(question, self.words(table))
         ]
         choices = [choice for choice in results if choice is not None]
         return sorted(choices, key=lambda c: (len(c.unused), -c.used, not c.is_sure))
@@ -272,13 +268,14 @@ class TableLibrary:
         for column in table.columns:
             if column.type is not ColumnType.TEXT and not column.has_text:
                 continue
-            if _has_all(column):
+            is_whole = all(len(example) < LONGEST_EXAMPLE for example in column.examples)
+            if is_whole and column.distinct <= len(column.examples):
                 results[column.name] = column.examples
             elif column.distinct <= MOST_VALUES:
                 columns.append(column.name)
-        sql = _sql(table)
+        sql = Sql(table)
         written = [sql.values(name, MOST_VALUES).sql(dialect="duckdb") for name in columns]
-        limits = replace(self._limits, rows=MOST_VALUES)
+        limits = QueryLimits(rows=MOST_VALUES)
         path = self.store.files.path(table.id) if columns else ""
         with suppress(TooLarge):  # such a table is matched by its columns only
             for name, answered in zip(columns, run(path, *written, limits=limits), strict=True):
@@ -294,18 +291,11 @@ class TableLibrary:
         ]
 
         def probe(grams: Sequence[str]) -> list[tuple[str, str]]:
-            queries = [_sql(table).values(name, 50, grams) for name in long]
+            queries = [Sql(table).values(name, 50, grams) for name in long]
             answered = zip(long, self._ask(table, *queries), strict=True)
             return [(name, str(row[0])) for name, answer in answered for row in answer.rows]
 
         return probe if long else None
-
-
-def _sql(table: Table) -> "Sql":
-    """Return the SQL translator; it is imported with the first question."""
-    from rag.tables.engine import Sql
-
-    return Sql(table)
 
 
 def _names(words: TableWords) -> tuple[str, ...]:
@@ -315,11 +305,6 @@ def _names(words: TableWords) -> tuple[str, ...]:
     ]
     columns = [spelled_words(column.name) for column in words.table.columns]
     return tuple(dict.fromkeys(filter(None, [*columns, *few])))[:MOST_NAMES]
-
-
-def _has_all(column: TableColumn) -> bool:
-    is_whole = all(len(example) < LONGEST_EXAMPLE for example in column.examples)
-    return is_whole and column.distinct <= len(column.examples)
 
 
 def _result(table: Table, plan: TablePlan, *, answer: QueryResult, **details: Any) -> TableResult:

@@ -5,7 +5,6 @@ answered without asking back: it has one of four shapes (a cell, a count, an ext
 average), its operation is named, and it uses every word that carries meaning.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,9 +15,21 @@ from typing import Any
 from rag.language.words import is_function_word
 from rag.records import ColumnType, Table, TableColumn
 from rag.runtime.budget import paced
-from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, Part, TablePlan, read_number
+from rag.tables.plan import (
+    Choice,
+    Filter,
+    Key,
+    Kind,
+    Measure,
+    Op,
+    Order,
+    Part,
+    TablePlan,
+    read_number,
+)
 from rag.tables.vocabulary import (
     ADJECTIVES,
+    BRACKETS,
     COMPARED,
     CUES,
     FIGURES,
@@ -26,7 +37,6 @@ from rag.tables.vocabulary import (
     SCALES,
     THAN,
     UNITS,
-    Adjective,
     columns_of,
     conditions_of,
     drawing_in,
@@ -45,7 +55,6 @@ from rag.tables.vocabulary import (
     normalised,
     number_in,
     numbers_rows,
-    parts_of,
     spelled_words,
     stems,
     time_at,
@@ -62,7 +71,6 @@ _OPS = {
     "=": Op.IS, ">=": Op.AT_LEAST, "<=": Op.AT_MOST, ">": Op.MORE, "<": Op.LESS,
     "or >=": Op.AT_LEAST, "or <=": Op.AT_MOST,
 }  # fmt: skip
-_BRACKETS = re.compile(r"\s*[\[(][^\])]*[\])]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +84,6 @@ class Piece:
     values: tuple[str, ...] = ()
     detail: Any = None  # the time, the adjective, or the figure with its unit
     is_part: bool = False  # only one word of the column's name matches
-
-
-@dataclass(frozen=True, slots=True)
-class TableReading:
-    """One reading of a question: a plan, and the words that it does not use."""
-
-    plan: TablePlan
-    unused: tuple[str, ...] = ()
-    is_sure: bool = False
-    used: int = 0  # words of columns, values, rows, times and figures
-
-    @property
-    def is_cell(self) -> bool:
-        """Whether it only looks up cells, which passages contain as well."""
-        return not (self.plan.measures or self.plan.order or self.plan.group)
 
 
 @dataclass
@@ -110,14 +103,13 @@ class TableWords:
         """The columns by the words of their whole names, as spoken, stemmed."""
         columns: dict[tuple[str, ...], list[str]] = defaultdict(list)
         for column in self.table.columns:
-            for half in (column.name, _BRACKETS.sub("", column.name)):
+            for half in (column.name, BRACKETS.sub("", column.name)):
                 words = [word for word in spelled_words(half).split() if word not in UNITS]
                 turned = words[::-1] if len(words) == 2 else words  # "dry torque": Torque, dry
                 for form in (spelled_words(half).split(), words, turned):
-                    for way in _stemmed_forms(form):
-                        columns[way].append(column.name) if column.name not in columns[
-                            way
-                        ] else None
+                    for stemmed in _stemmed_forms(form):
+                        if column.name not in columns[stemmed]:
+                            columns[stemmed].append(column.name)
         return columns
 
     @cached_property
@@ -131,21 +123,14 @@ class TableWords:
                         columns[form].append(column.name)
         return columns
 
-    def has_part(self, word: str) -> bool:
-        return any(form in self.parts for form in stems(word))
-
     def with_part(self, word: str) -> list[str]:
         """Return columns with the word in their names, or else a shortened form of it."""
         names = dict.fromkeys(name for form in stems(word) for name in self.parts.get(form, ()))
-        if (
-            names
-            or is_idle(word)
-            or (word,) in self.values_by_words
-            or not self.rows.isdisjoint(stems(word))
-        ):
-            return list(names)
-        short = (n for part, names in self.parts.items() if shortens(part, word) for n in names)
-        return list(dict.fromkeys(short))
+        is_other = (word,) in self.values_by_words or not self.rows.isdisjoint(stems(word))
+        if not (names or is_idle(word) or is_other):
+            short = (columns for part, columns in self.parts.items() if shortens(part, word))
+            names = dict.fromkeys(chain.from_iterable(short))
+        return list(names)
 
     @cached_property
     def values_by_words(self) -> dict[tuple[str, ...], dict[str, list[str]]]:
@@ -159,11 +144,12 @@ class TableWords:
             for value in paced(values):
                 if column.type in FIGURES and read_number(value) is not None:
                     continue
-                for text in {value, _BRACKETS.sub("", value)}:
+                for text in {value, BRACKETS.sub("", value)}:
                     plain = normalised(text).split()
-                    for way in _stemmed_forms(plain) if 0 < len(plain) <= LONGEST else ():
-                        values_here = results.setdefault(way, defaultdict(list))[name]
-                        values_here.append(value) if value not in values_here else None
+                    for stemmed in _stemmed_forms(plain) if 0 < len(plain) <= LONGEST else ():
+                        values_here = results.setdefault(stemmed, defaultdict(list))[name]
+                        if value not in values_here:
+                            values_here.append(value)
         return results
 
     @cached_property
@@ -174,9 +160,8 @@ class TableWords:
         """
         texts = (self.table.name, self.table.document_title, self.subject)
         words = (word for text in texts for word in spelled_words(text).split())
-        return frozenset(f for w in words for f in (*stems(w), *stems(w.rstrip("0123456789")))) - {
-            ""
-        }
+        forms = {f for w in words for f in (*stems(w), *stems(w.rstrip("0123456789")))}
+        return frozenset(forms - {""})
 
     @cached_property
     def subject(self) -> str:
@@ -201,13 +186,17 @@ class TableWords:
     def money(self) -> list[TableColumn]:
         """Return the columns that "cost" asks for: figures in a currency, or prices."""
         figures = [column for column in self.table.columns if column.type in FIGURES]
-        return [c for c in figures if is_of_money(c) or any(map(is_priced, parts_of(c.name)))]
+        return [
+            c
+            for c in figures
+            if is_of_money(c) or any(map(is_priced, spelled_words(c.name).split()))
+        ]
 
 
-def readings(question: str, table: TableWords) -> list[TableReading]:
+def readings(question: str, table: TableWords) -> list[Choice]:
     """Return at most three readings of a question, those that use most of its words first."""
     words = words_of(question)
-    results: dict[str, TableReading] = {}
+    results: dict[str, Choice] = {}
     for pieces in islice(product(*cover(list(pieces_of(words, table, name_words(question))))), 6):
         for reading in Matched(words, sorted(pieces, key=lambda p: p.start), table).readings():
             results.setdefault(str(reading.plan), reading)
@@ -292,14 +281,18 @@ def _single(start: int, word: str, table: TableWords) -> Iterator[Piece]:
 def _whole(start: int, gram: Sequence[str], table: TableWords) -> Iterator[Piece]:
     """Yield columns and values that consist of exactly these words."""
     end = start + len(gram)
-    for name in dict.fromkeys(n for way in _stemmed_forms(gram) for n in table.names.get(way, ())):
+    ways = _stemmed_forms(gram)
+    for name in dict.fromkeys(n for stemmed in ways for n in table.names.get(stemmed, ())):
         yield Piece(start, end, "column", name)
+    word = gram[0]
+    says_nothing = number_in(word) is not None or word in ADJECTIVES or (word,) in CUES
+    if len(gram) == 1 and says_nothing:
+        return
     columns: dict[str, list[str]] = {}
-    for way in _stemmed_forms(gram):
-        columns = {**table.values_by_words.get(way, {}), **columns}
+    for stemmed in ways:
+        columns = {**table.values_by_words.get(stemmed, {}), **columns}
     for name, values in columns.items():
-        if len(gram) > 1 or not _says_nothing(gram[0]):
-            yield Piece(start, end, "value", name, tuple(values))
+        yield Piece(start, end, "value", name, tuple(values))
 
 
 def shortens(part: str, word: str) -> bool:
@@ -315,10 +308,6 @@ def shortens(part: str, word: str) -> bool:
     return (len(part) > 2 and word.startswith(part)) or (
         is_contracted and all(letter in letters for letter in part)
     )
-
-
-def _says_nothing(word: str) -> bool:
-    return number_in(word) is not None or word in ADJECTIVES or (word,) in CUES
 
 
 def _of_asking(words: Sequence[str], start: int) -> Iterator[Piece]:
@@ -426,6 +415,9 @@ class Matched:
     def of(self, *kinds: str) -> list[Piece]:
         return [piece for piece in self.pieces if piece.kind in kinds]
 
+    def superlatives(self) -> list[Piece]:
+        return [piece for piece in self.of("adjective") if piece.detail.degree == "most"]
+
     def use(self, *pieces: Piece) -> None:
         self.used += [piece for piece in pieces if piece not in self.used]
 
@@ -434,14 +426,14 @@ class Matched:
 
     def free(self, *, figures: bool | None = None) -> list[Piece]:
         """Return pieces of named columns that are not used yet."""
-        pieces = [piece for piece in self.of("column") if piece not in self.used]
         return [
             piece
-            for piece in pieces
-            if figures is None or (self.column(piece).type in FIGURES) is figures
+            for piece in self.of("column")
+            if piece not in self.used
+            and (figures is None or (self.column(piece).type in FIGURES) is figures)
         ]
 
-    def readings(self) -> Iterator[TableReading]:
+    def readings(self) -> Iterator[Choice]:
         """Yield the plans that the pieces form, one for each column that fits equally well."""
         filters = self.filters()
         base = list(self.used)
@@ -452,13 +444,14 @@ class Matched:
                 yield from (self._reading(*result) for result in results)
                 return
 
-    def _reading(self, plan: TablePlan, is_shape: bool, used: list[Piece]) -> TableReading:
+    def _reading(self, plan: TablePlan, is_shape: bool, used: list[Piece]) -> Choice:
         taken = {
             index
             for piece in used
             for index in range(piece.start, piece.end)
             # A word that a column only may abbreviate can be another word: it stays unused.
-            if not piece.is_part or self.table.has_part(self.words[index])
+            if not piece.is_part
+            or any(form in self.table.parts for form in stems(self.words[index]))
         }
         drawn, said_so = drawing_in(self.words)
         if drawn and said_so.isdisjoint(taken):  # no column of this name
@@ -470,18 +463,17 @@ class Matched:
         left = [w for index, w in enumerate(self.words) if index not in taken and not is_idle(w)]
         kinds = ("column", "value", "rows", "time", "number")
         word_count = sum(piece.end - piece.start for piece in used if piece.kind in kinds)
-        is_sure = is_shape and not left and not any(piece.is_part for piece in used)
-        is_sure = is_sure and not any(  # the "us" of "from US" may be a value
+        may_be_values = any(  # the "us" of "from US"
             is_idle(word) and (word,) in self.table.values_by_words
             for index, word in enumerate(self.words)
             if index not in taken
         )
-        is_sure = is_sure and not any(
-            self.table.by_name[name].missing for name in plan.compared if name in self.table.by_name
-        )
-        return TableReading(
-            replace(plan, table=self.table.table.id), tuple(left), is_sure, word_count
-        )
+        compared = plan.compared
+        is_missing = any(c.missing for c in self.table.table.columns if c.name in compared)
+        is_part = any(piece.is_part for piece in used)
+        is_sure = is_shape and not (left or is_part or may_be_values or is_missing)
+        table = self.table.table
+        return Choice(table, replace(plan, table=table.id), tuple(left), is_sure, word_count)
 
     # ── Conditions ───────────────────────────────────────────────────────────────────────────
 
@@ -533,26 +525,21 @@ class Matched:
         unit.
         """
         for piece in self.of("number"):
-            around = self._before(piece, "compared") or [
-                p for p in self._after(piece, "compared") if p.name.startswith("or ")
-            ]
             if piece in self.used:
                 continue
             number, unit = piece.detail
-            if not around:
-                yield from self._equal(piece, number)
-                continue
-            column = self._bounded(piece, unit)
+            around = self._before(piece, "compared") or [
+                p for p in self._after(piece, "compared") if p.name.startswith("or ")
+            ]
+            if around:
+                column, op = self._bounded(piece, unit), _OPS[around[0].name]
+            else:  # "a warranty of 36 months"
+                around, op = self._before(piece, "column"), Op.IS
+                is_figure = bool(around) and self.column(around[0]).type in FIGURES
+                column = self.column(around[0]) if is_figure else None
             if column is not None:
                 self.use(piece, *around)
-                yield Filter(column.name, _OPS[around[0].name], (number,))
-
-    def _equal(self, piece: Piece, number: float) -> Iterator[Filter]:
-        """Yield equalities such as "a warranty of 36 months"."""
-        pieces = self._before(piece, "column")
-        if pieces and self.column(pieces[0]).type in FIGURES:
-            self.use(piece, *pieces)
-            yield Filter(pieces[0].name, Op.IS, (number,))
+                yield Filter(column.name, op, (number,))
 
     def _bounded(self, piece: Piece, unit: str) -> TableColumn | None:
         pieces = [p for p in self.of("column") if self.column(p).type in FIGURES]
@@ -586,7 +573,7 @@ class Matched:
 
     def _extremes(self, filters: tuple[Filter, ...]) -> Iterator[tuple[TablePlan, bool]]:
         """Yield extremes: "which ticket is the most expensive?", "top 10 products by revenue"."""
-        ends = [p for p in self.of("adjective") if p.detail.degree == "most"]
+        ends = self.superlatives()
         if not ends:
             return
         limit = self._limit(ends[0])
@@ -597,34 +584,36 @@ class Matched:
         adjective = next((p for p in self.of("adjective") if p not in ends), None)
         adjective_sense = ends[0].detail
         columns = self.measured(adjective or ends[0])
-        keys = self._keys(ends[0])
+        keys = self._keys()
         self.use(*ends, *([adjective] if adjective else []), *self.of("group"))
         # Where two values are compared, the question asks for one of them, not for a row's name.
         is_named = len(columns) == 1 and not any(len(filter_.values) > 1 for filter_ in filters)
-        if keys and not (self._names_rows(keys) or adjective_sense.measures or self._is_measured()):
+        is_measured = any(
+            self.column(piece).type is not ColumnType.TEXT
+            for piece in self.used
+            if piece.kind == "column"
+        )
+        if keys and not (self._names_rows(keys) or adjective_sense.measures or is_measured):
             order = (Order(FIRST, bool(adjective_sense.up)),)  # "the most usual genre"
             yield TablePlan("", filters, keys, (Measure(Kind.COUNT),), order, limit), False
         for column in columns[:MOST_READINGS]:
             falls = goes_down(adjective_sense, column)
-            plain = not is_identifier(column) and not is_mixed(column)
+            is_plain = not is_identifier(column) and not is_mixed(column)
             if keys and not self._names_rows(keys):
                 kind = Kind.SUM if is_added(column) else Kind.AVERAGE
-                grouped = TablePlan("", filters, keys, (Measure(kind, column.name),),
-                    (Order(FIRST, falls),), limit)  # fmt: skip
-                yield grouped, False
+                measures, order = (Measure(kind, column.name),), (Order(FIRST, falls),)
+                yield TablePlan("", filters, keys, measures, order, limit), False
             else:
                 shown = (*(key.column for key in keys), self.table.subject, column.name)
                 names = tuple(dict.fromkeys(filter(None, shown)))
                 order = (Order(column.name, falls),)
-                yield (
-                    TablePlan("", filters, order=order, limit=limit, columns=names),
-                    is_named and plain and bool(names[1:]),
-                )
+                plan = TablePlan("", filters, order=order, limit=limit, columns=names)
+                yield plan, is_named and is_plain and bool(names[1:])
 
     def _most_rows(self, end: Piece, filters: tuple[Filter, ...], limit: int) -> TablePlan | None:
         """Return a plan that counts rows: "which group has the most products?"; or None."""
         behind = [p for p in self._rows() if p.start >= end.end and self._joins(end.end, p.start)]
-        keys = self._keys(end)
+        keys = self._keys()
         if not behind or not keys or end.detail.measures or self._names_rows(keys):
             self.used = [p for p in self.used if p.name not in {key.column for key in keys}]
             return None
@@ -634,10 +623,8 @@ class Matched:
 
     def _limit(self, end: Piece) -> int:
         for piece in self.of("number"):
-            if (
-                piece not in self.used
-                and abs(piece.start - end.end) * abs(piece.end - end.start) <= 2
-            ):
+            is_near = abs(piece.start - end.end) * abs(piece.end - end.start) <= 2
+            if is_near and piece not in self.used:
                 self.use(piece)
                 return int(piece.detail[0])
         return 1
@@ -647,20 +634,14 @@ class Matched:
         pieces = [p for p in self.free() if self.column(p).type is not ColumnType.TEXT]
         if pieces:
             whole = [p for p in pieces if not p.is_part] or pieces
-            self.use(*whole[:1])
+            self.use(whole[0])
             return [self.column(whole[0])]
-        adjective = piece.detail
-        assert isinstance(adjective, Adjective)
-        columns = measured_by(adjective, self.table.table.columns) if adjective.measures else []
-        if columns or adjective.measures:
-            return list(columns)
-        return [c for c in self.table.table.columns if is_added(c)]
+        columns = self.table.table.columns
+        if piece.detail.measures:
+            return measured_by(piece.detail, columns)
+        return [column for column in columns if is_added(column)]
 
-    def _is_measured(self) -> bool:
-        columns = (self.column(p) for p in self.used if p.kind == "column")
-        return any(column.type is not ColumnType.TEXT for column in columns)
-
-    def _keys(self, end: Piece) -> tuple[Key, ...]:
+    def _keys(self) -> tuple[Key, ...]:
         """Return named text columns that are not compared: what is ranked."""
         pieces = [p for p in self.free(figures=False) if self.column(p).type is ColumnType.TEXT]
         self.use(*pieces[:1])
@@ -735,9 +716,9 @@ class Matched:
         if not columns and keys and kind is None:
             yield TablePlan("", filters, keys, (Measure(Kind.COUNT),)), False
         for column in columns:
-            wanted = kind or (Kind.SUM if is_added(column) else Kind.AVERAGE)
-            is_sound = may_be_added(column, wanted, self.table.table.row_count)
-            plan = TablePlan("", filters, keys, (Measure(wanted, column.name),))
+            usual = Kind.SUM if is_added(column) else Kind.AVERAGE
+            is_sound = may_be_added(column, kind or usual, self.table.table.row_count)
+            plan = TablePlan("", filters, keys, (Measure(kind or usual, column.name),))
             yield plan, bool(kind) and not keys and is_sound
 
     def groups(self) -> tuple[Key, ...]:
@@ -745,11 +726,8 @@ class Matched:
         keys_named: list[Key] = []
         for cue in self.of("group"):
             for piece in self.of("column", "part"):
-                if (
-                    piece in self.used
-                    or piece.start < cue.end
-                    or not self._lists(cue.end, piece.start)
-                ):
+                is_behind = piece.start >= cue.end and self._lists(cue.end, piece.start)
+                if piece in self.used or not is_behind:
                     continue
                 keys = self._part(piece) if piece.kind == "part" else [Key(piece.name)]
                 if keys:

@@ -2,7 +2,7 @@
 
 import re
 from calendar import month_name
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from enum import StrEnum
@@ -66,19 +66,21 @@ def reading_of(
     plain = ColumnReading(ColumnType.TEXT, lambda text: None)
     if not filled or any(CODE.fullmatch(text) for text in filled):
         return plain
-    attempts: list[Callable[[Sequence[str]], ColumnReading]] = [
-        _booleans, _quarters, _dates, _durations,
-        lambda some: _numbers(some, header, decimal, is_typed),
-    ]  # fmt: skip
-    for attempt in attempts:
-        reading = attempt(filled)
+    for reading in _attempts(filled, header, decimal, is_typed):
         hits = sum(1 for text in filled if reading.read(text) is not None)
         if hits >= ENOUGH * len(filled) and (hits == len(filled) or len(filled) > 3):
             return reading
     return plain
 
 
-# ── Booleans, quarters, durations ────────────────────────────────────────────────────────────
+def _attempts(
+    filled: Sequence[str], header: str, decimal: str, is_typed: bool
+) -> Iterator[ColumnReading]:
+    yield _booleans(filled)
+    yield ColumnReading(ColumnType.QUARTER, _quarter)
+    yield _dates(filled)
+    yield ColumnReading(ColumnType.DURATION, _duration)
+    yield _numbers(filled, header, decimal, is_typed)
 
 
 def _booleans(filled: Sequence[str]) -> ColumnReading:
@@ -92,29 +94,20 @@ def _booleans(filled: Sequence[str]) -> ColumnReading:
     return ColumnReading(ColumnType.BOOLEAN, read)
 
 
-def _quarters(_filled: Sequence[str]) -> ColumnReading:
-    def read(text: str) -> CellValue:
-        match = QUARTER.fullmatch(text.strip())
-        if not match:
-            return None
-        year = int(match["y1"] or match["y2"] or 0)
-        return (year + 2000 if 0 < year < 100 else year) * 10 + int(match["q"])
-
-    return ColumnReading(ColumnType.QUARTER, read)
+def _quarter(text: str) -> CellValue:
+    match = QUARTER.fullmatch(text.strip())
+    if not match:
+        return None
+    year = int(match["y1"] or match["y2"] or 0)
+    return (year + 2000 if 0 < year < 100 else year) * 10 + int(match["q"])
 
 
-def _durations(_filled: Sequence[str]) -> ColumnReading:
-    def read(text: str) -> CellValue:
-        match = DURATION.fullmatch(text.strip())
-        if not match:
-            return None
-        hours, minutes, seconds = match.groups()
-        return int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds.replace(",", "."))
-
-    return ColumnReading(ColumnType.DURATION, read)
-
-
-# ── Dates ────────────────────────────────────────────────────────────────────────────────────
+def _duration(text: str) -> CellValue:
+    match = DURATION.fullmatch(text.strip())
+    if not match:
+        return None
+    hours, minutes, seconds = match.groups()
+    return int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds.replace(",", "."))
 
 
 def _dates(filled: Sequence[str]) -> ColumnReading:
@@ -125,15 +118,16 @@ def _dates(filled: Sequence[str]) -> ColumnReading:
             firsts.append(int(match[1]))
             seconds.append(int(match[3]))
             dotted |= match[2] == "."
-    month_first = bool(firsts) and not dotted and max(firsts) <= 12 and max(seconds) > 12
-    is_open = bool(firsts) and not dotted and max(firsts) <= 12 and max(seconds) <= 12
-    note = "read as day before month: nothing in the column says which" if is_open else ""
+    is_open = bool(firsts) and not dotted and max(firsts) <= 12
+    month_first = is_open and max(seconds) > 12
+    note = (
+        "read as day before month: nothing in the column says which"
+        if is_open and not month_first
+        else ""
+    )
     return ColumnReading(
         ColumnType.DATE, lambda text: read_date(text, month_first=month_first), "", note
     )
-
-
-# ── Numbers ──────────────────────────────────────────────────────────────────────────────────
 
 
 def _numbers(filled: Sequence[str], header: str, decimal: str, is_typed: bool) -> ColumnReading:
@@ -147,7 +141,10 @@ def _numbers(filled: Sequence[str], header: str, decimal: str, is_typed: bool) -
         figure = parse_figure(text, decimal=decimal, blanks=blanks)
         return figure.number if figure and (figure.exact or "," in text) else None
 
-    units = [_unit_of(text, decimal, blanks) for text in looked]
+    figures = [parse_figure(text, decimal=decimal, blanks=blanks) for text in looked]
+    units = [
+        "" if figure is None or ORDINAL.match(figure.unit) else figure.unit for figure in figures
+    ]
     named = {sign_of(unit) for unit in units if unit}
     if len(named) > 1:
         return unread  # kg and m: a sum has no meaning
@@ -161,11 +158,6 @@ def _decimal_of_money(filled: Sequence[str]) -> str:
     """Amounts of money do not have three decimals."""
     is_money = all(map(MONEY.search, filled))
     return "," if is_money and any("." in text for text in filled) else ""
-
-
-def _unit_of(text: str, decimal: str, blanks: bool) -> str:
-    figure = parse_figure(text, decimal=decimal, blanks=blanks)
-    return "" if figure is None or ORDINAL.match(figure.unit) else figure.unit
 
 
 def unit_in_header(header: str) -> str:
@@ -184,9 +176,9 @@ def unit_in_header(header: str) -> str:
     return sign_of(unit) if unit.casefold() in CURRENCIES else unit
 
 
-def read_number(text: str, *, comma_is_decimal: bool = False) -> float | int | None:
+def read_number(text: str) -> float | int | None:
     """Parse a figure with sign, currency, unit, scale or ordinal; None where there is more text."""
-    figure = parse_figure(text, decimal="," if comma_is_decimal else ".")
+    figure = parse_figure(text, decimal=".")
     return None if figure is None else figure.number
 
 
@@ -419,10 +411,6 @@ def _check_values(filter_: Filter, table: Table) -> None:
     if filter_.op in (Op.HAS, Op.LACKS) or (column and column.has_text and is_as_written):
         return
     kind = column.type if column and not filter_.part else ColumnType.NUMBER
-    _check_kind(filter_, kind)
-
-
-def _check_kind(filter_: Filter, kind: ColumnType) -> None:
     for value in map(str, filter_.values):
         is_number = read_number(value) is not None
         is_date = kind is ColumnType.DATE and (read_date(value) or re.fullmatch("[0-9]{4}", value))
@@ -478,18 +466,15 @@ def column_of(table: Table, name: str) -> TableColumn:
 
 def of_group(plan: TablePlan, row: Sequence[Scalar | None]) -> TablePlan:
     """Return the plan for the rows of one group of its result."""
-    key_filters = tuple(
-        Filter(
-            key.column,
-            Op.BLANK if value is None else Op.IS,
-            () if value is None else (value,),
-            key.part,
-        )
+    keys = tuple(
+        Filter(key.column, Op.BLANK, (), key.part)
+        if value is None
+        else Filter(key.column, Op.IS, (value,), key.part)
         for key, value in zip(plan.group, row, strict=False)
     )
     filters = (filter_ for filter_ in plan.filters if not filter_.column.startswith(MEASURED))
     return replace(
-        plan, filters=(*filters, *key_filters), group=(), measures=(), order=(), limit=None, each=()
+        plan, filters=(*filters, *keys), group=(), measures=(), order=(), limit=None, each=()
     )
 
 
@@ -614,12 +599,11 @@ def _order_words(plan: TablePlan) -> list[str]:
     if not plan.order:
         return [] if plan.limit is None else [f"first {plan.limit}"]
     first = plan.order[0]
-    count = "" if plan.limit is None else f" {plan.limit}"
+    side, count = _side(first), "" if plan.limit is None else f" {plan.limit}"
     if first.by == ROWS:
         return [f"{'last' if first.descending else 'first'}{count} of the table"]
     if first.by.startswith(MEASURED):
-        return [f"{'highest' if first.descending else 'lowest'}{count or ' first'}"]
-    side = "highest" if first.descending else "lowest"
+        return [f"{side}{count or ' first'}"]
     return [f"{side}{count} by {first.by}" if count else f"ordered by {first.by}, {side} first"]
 
 
@@ -668,15 +652,14 @@ def refuse_vast(plan: Mapping[str, Any]) -> None:
 
 
 def _check(name: str, value: Any) -> None:
-    if isinstance(value, list | tuple) and len(value) > MOST.get(name, MOST_IN_ALL):
-        raise TooLarge(f"The plan has {len(value):,} {name or 'entries'}; at most {_most(name)}.")
+    most = MOST.get(name, MOST_IN_ALL)
+    if isinstance(value, list | tuple) and len(value) > most:
+        raise TooLarge(
+            f"The plan has {len(value):,} {name or 'entries'}; at most {most:,} are taken."
+        )
     if isinstance(value, Mapping) and len(value) > MOST_KEYS:
         raise TooLarge(f"{name or 'An entry'} has {len(value):,} fields; at most {MOST_KEYS}.")
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
         raise TooLarge(
             f"A text of the plan has {len(value):,} characters; at most {LONGEST_TEXT:,} are taken."
         )
-
-
-def _most(name: str) -> str:
-    return f"{MOST.get(name, MOST_IN_ALL):,} are taken"

@@ -20,7 +20,6 @@ from rag.tables.plan import (
     Kind,
     Measure,
     Op,
-    Scalar,
     TablePlan,
     column_of,
     column_words,
@@ -32,7 +31,7 @@ from rag.tables.plan import (
     plan_from,
     truth_of,
 )
-from rag.tables.vocabulary import is_identifier, normalised
+from rag.tables.vocabulary import FIGURES, is_identifier, normalised
 
 PLAIN = re.compile(r"-?\d+(?:\.\d+)?")  # a figure that has its column's unit
 ROWS_IN_TEXT = 20
@@ -130,11 +129,20 @@ def result_from(stored: Mapping[str, Any]) -> TableResult:
 def result_columns(plan: TablePlan, table: Table, names: Sequence[str]) -> tuple[ResultColumn, ...]:
     """Return how the columns of a plan's result are shown."""
     if not plan.measures:
-        return tuple(_result_column(table, name) for name in names)
+        columns = (column_of(table, name) for name in names)
+        return tuple(
+            ResultColumn(
+                name,
+                column.type in FIGURES and not is_identifier(column),
+                column.unit,
+                column.decimals,
+            )
+            for name, column in zip(names, columns, strict=True)
+        )
     if plan.outer is not None:
         return (_column_of_figures(table, plan.outer, plan.measures[0].column, names[0]),)
     keys = [
-        ResultColumn(name) if key.part else _key(table, key.column, name)
+        ResultColumn(name, unit="" if key.part else column_of(table, key.column).unit)
         for key, name in zip(plan.group, names, strict=False)
     ]
     figures = [
@@ -170,28 +178,13 @@ def sql_columns(names: Sequence[str], kinds: Sequence[str]) -> tuple[ResultColum
     )
 
 
-def _key(table: Table, column: str, name: str) -> ResultColumn:
-    return ResultColumn(name, unit=column_of(table, column).unit)
-
-
-def _result_column(table: Table, name: str) -> ResultColumn:
-    column = column_of(table, name)
-    is_figure = column.type in (ColumnType.NUMBER, ColumnType.DURATION)
-    if column.has_text:  # shown as it was written
-        return ResultColumn(
-            name, is_figure and not is_identifier(column), column.unit, column.decimals
-        )
-    plain = is_identifier(column)
-    return ResultColumn(name, is_figure and not plain, column.unit, column.decimals)
-
-
 def _column_of_figures(table: Table, kind: Kind, column: str, name: str) -> ResultColumn:
     if kind in (Kind.SHARE, Kind.CHANGE):
         return ResultColumn(name, True, "%", 1)
     if column == ROWS or kind in (Kind.COUNT, Kind.DISTINCT):
         return ResultColumn(name, True, decimals=2 if kind is Kind.AVERAGE else 0)
     source = column_of(table, column)
-    is_figure = source.type in (ColumnType.NUMBER, ColumnType.DURATION)
+    is_figure = source.type in FIGURES
     is_mean = kind in FIGURES_ONLY and kind is not Kind.SUM
     decimals = max(source.decimals, 2) if is_mean else source.decimals
     is_duration = source.type is ColumnType.DURATION
@@ -333,12 +326,15 @@ def offer_words(plan: TablePlan, table: str, code: str) -> str:
         text += forms["by"].format(key=keys)
     signs = dict(pair.split(": ") for pair in forms["ops"].split("; "))
     for form, is_without in (("with", False), ("without", True)):
-        those = [filter_ for filter_ in plan.filters if _is_denied(filter_) is is_without]
+        those = [e for e in plan.filters if (_truth(e) is False) is is_without]
         conditions = f" {forms['and']} ".join(
             _offered_condition(filter_, signs, forms) for filter_ in those
         )
         text += forms[form].format(conditions=conditions) if conditions else ""
-    return _begun(text + _offered_end(plan, forms))
+    if plan.order and not is_extreme(plan):
+        text += forms["falling" if plan.order[0].descending else "rising"]
+        text += forms["first"].format(count=plan.limit) if plan.limit else ""
+    return _begun(text)
 
 
 def _offered_subject(plan: TablePlan, table: str, forms: Mapping[str, str]) -> str:
@@ -375,10 +371,6 @@ def _truth(filter_: Filter) -> bool | None:
     return (truth is (filter_.op is Op.IS)) if is_plain else None
 
 
-def _is_denied(filter_: Filter) -> bool:
-    return _truth(filter_) is False
-
-
 def _offered_condition(filter_: Filter, signs: Mapping[str, str], forms: Mapping[str, str]) -> str:
     """Describe a condition: "Fee above 2", "Depot Mole or Rime".
 
@@ -390,14 +382,6 @@ def _offered_condition(filter_: Filter, signs: Mapping[str, str], forms: Mapping
     operand = f" {forms['or']} ".join(values) or column_words(filter_.other)
     name = key_words(Key(filter_.column, filter_.part))
     return " ".join(filter(None, (name, signs.get(str(filter_.op), ""), operand)))
-
-
-def _offered_end(plan: TablePlan, forms: Mapping[str, str]) -> str:
-    """Describe the order and the limit."""
-    if is_extreme(plan) or not plan.order:
-        return ""
-    text = forms["falling" if plan.order[0].descending else "rising"]
-    return text + (forms["first"].format(count=plan.limit) if plan.limit else "")
 
 
 def _begun(text: str) -> str:
@@ -428,19 +412,18 @@ class ResultPhrases:
         return _begun(made)
 
     def _say(self, form: str, **parts: str) -> str:
-        where = self._where()
+        conditions = f" {self.forms['and']} ".join(map(self._condition, self.plan.filters))
+        where = self.forms["where"].format(conditions=conditions) if conditions else ""
+        # Values are clear without their column if they are words: "speakers", not "yes" or "4".
         named = [e.values for e in self.plan.filters if e.op is Op.IS and not (e.part or e.other)]
-        values = [unmarked(" / ".join(map(str, group))) for group in named if _is_of_words(group)]
+        values = [
+            unmarked(" / ".join(map(str, some)))
+            for some in named
+            if all(isinstance(value, str) and len(value) > 3 for value in some)
+        ]
         is_plain = bool(values) and len(values) == len(self.plan.filters)
         of_those = self.forms["of_those"].format(values=", ".join(values)) if is_plain else where
         return self.forms[form].format(where=where, of_those=of_those, **parts)
-
-    def _where(self, without: Filter | None = None) -> str:
-        conditions = [
-            self._condition(filter_) for filter_ in self.plan.filters if filter_ is not without
-        ]
-        joined = f" {self.forms['and']} ".join(conditions)
-        return self.forms["where"].format(conditions=joined) if conditions else ""
 
     def _condition(self, filter_: Filter) -> str:
         name = unmarked(key_words(Key(filter_.column, filter_.part)))
@@ -451,9 +434,8 @@ class ResultPhrases:
     def _end(self) -> str:
         """Describe the first row of an order."""
         result, by = self.result, self.plan.order[0]
-        if len(result.rows) != 1 or self.plan.limit != 1 or by.by == ROWS:
-            return ""
-        if len(result.columns) != 2:
+        is_one = len(result.rows) == 1 == self.plan.limit and len(result.columns) == 2
+        if not is_one or by.by == ROWS:
             return ""
         row, value = (cell_text(cell) for cell in result.cells(result.rows[0]))
         row = f"**{row}**"
@@ -461,9 +443,8 @@ class ResultPhrases:
         match = _SUPERLATIVE.search(result.question)
         if match and _is_of_column(result.question[match.end() :], column):
             match = None  # "the longest warranty": the row has it, but is none
-        if (match and not _PLAIN.search(match[0].split()[0])) or _is_adjective(match):
-            word = match[0] if match else ""
-            word = _DECLINED.sub("sten", word)  # "am teuersten"
+        if match and (not _PLAIN.search(match[0].split()[0]) or _is_adjective(match[0])):
+            word = _DECLINED.sub("sten", match[0])  # "am teuersten"
             return self._say("end", row=row, word=word.lower(), value=value)
         if column == ROWS:
             side, name = ("most" if by.descending else "fewest"), self.forms["rows"]
@@ -499,20 +480,15 @@ class ResultPhrases:
         return self._say("figure", kind="", column=_column_in_words(name), value=value)
 
 
-def _is_of_words(values: Sequence[Scalar]) -> bool:
-    """Return whether values are clear without their column: "speakers", not "yes" or "4"."""
-    return all(isinstance(value, str) and len(value) > 3 for value in values)
-
-
 def _is_of_column(text: str, column: str) -> bool:
     """Return whether the next word is one of the column's name."""
     following = normalised(text).split()[:1]
     return bool(following) and following[0] in normalised(_column_in_words(column)).split()
 
 
-def _is_adjective(match: re.Match[str] | None) -> bool:
+def _is_adjective(text: str) -> bool:
     """Return whether "most" is followed by an adjective ("most expensive"), not a column."""
-    words = normalised(match[0]).split() if match else []
+    words = normalised(text).split()
     return len(words) == 2 and words[1] in _ADJECTIVES
 
 

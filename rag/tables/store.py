@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -184,6 +185,10 @@ def _table(origin: Origin, position: int, grid: RawTable, typed: "TypedTable") -
     for part in (origin.id, str(position), grid.name, *(c.name for c in typed.columns)):
         content.update(part.encode("utf-8", "replace") + b"\0")
     content.update(grid.rows.encode("utf-8", "replace"))
+    texts = chain.from_iterable(  # by which a question may mean this table
+        texts if column.type is ColumnType.TEXT else column.examples
+        for column, texts in zip(typed.columns, typed.texts, strict=True)
+    )
     return Table(
         id=content.hexdigest()[:32],
         document_id=origin.id,
@@ -194,41 +199,18 @@ def _table(origin: Origin, position: int, grid: RawTable, typed: "TypedTable") -
         locator=grid.locator,
         row_count=typed.row_count,
         columns=typed.columns,
-        words=searchable_words(
-            (grid.name, origin.title, origin.name), typed.columns, _values(typed)
-        ),
+        words=searchable_words((grid.name, origin.title, origin.name), typed.columns, texts),
     )
-
-
-def _values(typed: "TypedTable") -> Iterator[str]:
-    """Yield the texts by which a question may mean this table."""
-    for column, texts in zip(typed.columns, typed.texts, strict=True):
-        yield from texts if column.type is ColumnType.TEXT else column.examples
 
 
 def _from_row(row: Any) -> Table:
     columns = tuple(
         TableColumn(
-            **{
-                **column,
-                "type": ColumnType(column["type"]),
-                "examples": tuple(column["examples"]),
-            }
+            **column | {"type": ColumnType(column["type"]), "examples": tuple(column["examples"])}
         )
         for column in row.columns
     )
-    return Table(
-        row.id,
-        row.document_id,
-        row.document_name,
-        row.document_title,
-        row.position,
-        row.name,
-        row.locator,
-        row.row_count,
-        columns,
-        row.words,
-    )
+    return Table(**{**row._mapping, "columns": columns})
 
 
 def profiles(tables: Sequence[Table], *, first: int) -> Iterator[Section]:

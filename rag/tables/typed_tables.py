@@ -142,9 +142,8 @@ class _ShortTable:
             f"unnest(?::{kind}[]) AS {name}" for name, (kind, _values) in self._columns.items()
         ]
         with closing(_database().cursor()) as cursor:
-            _copy(
-                cursor, f"SELECT {', '.join(columns)}", path, [v for _, v in self._columns.values()]
-            )
+            values = [values for _kind, values in self._columns.values()]
+            _copy(cursor, f"SELECT {', '.join(columns)}", path, values)
 
 
 @cache
@@ -373,17 +372,13 @@ def _typed_values(values: dict[str, Any], kind: ColumnType) -> tuple[str, dict[s
     if kind is ColumnType.DATE:
         if not any(isinstance(value, datetime) for value in present):
             return "DATE", values
-        return "TIMESTAMP", {text: _midnight(value) for text, value in values.items()}
+        days = {t: v for t, v in values.items() if v is not None and not isinstance(v, datetime)}
+        return "TIMESTAMP", values | {t: datetime.combine(v, time()) for t, v in days.items()}
     if kind is ColumnType.NUMBER and all(isinstance(v, int) and abs(v) < 2**63 for v in present):
         return "BIGINT", values
     if kind in (ColumnType.NUMBER, ColumnType.DURATION):
         return "DOUBLE", {text: v if v is None else float(v) for text, v in values.items()}
     return SQL_TYPES[kind], values
-
-
-def _midnight(value: Any) -> Any:
-    is_day = value is not None and not isinstance(value, datetime)
-    return datetime.combine(value, time()) if is_day else value
 
 
 EXAMPLES = 12

@@ -18,14 +18,16 @@ LONGEST_EXAMPLE = 80  # longest example value in a profile, in characters
 MOST_WORDS = 4_000  # of one table, for search
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+)*")
-_NAMES = read_lists("rows")["names"]
-COUNTED = re.compile(_NAMES["counted"], re.IGNORECASE)
-NAMING = frozenset(_NAMES["naming"].split())
+_LISTS = read_lists("rows")
+COUNTED = re.compile(_LISTS["names"]["counted"], re.IGNORECASE)
+NAMING = frozenset(_LISTS["names"]["naming"].split())
 
 
 def normalised(text: str) -> str:
-    """Return lower-case words without accents and punctuation, to compare texts."""
-    return " ".join(WORD.findall(unaccented(text).replace("'", "").replace("’", "")))
+    """Return lower-case words without accents, trade marks and punctuation, to compare texts."""
+    decomposed = unicodedata.normalize("NFKD", text.replace("™", "").casefold())
+    bare = "".join(char for char in decomposed if not unicodedata.combining(char))
+    return " ".join(WORD.findall(bare.replace("'", "").replace("’", "")))
 
 
 def spelled_words(name: str) -> str:
@@ -37,12 +39,6 @@ def is_identifier(column: TableColumn) -> bool:
     """Return whether a column's figures are identifiers, whose sum has no meaning."""
     words = column.name.casefold().replace("_", " ").replace(".", " ").split()
     return not COUNTED.search(column.name) and not NAMING.isdisjoint(words)
-
-
-def unaccented(text: str) -> str:
-    """Return the text in lower case without accents and trade marks."""
-    decomposed = unicodedata.normalize("NFKD", text.replace("™", "").casefold())
-    return "".join(char for char in decomposed if not unicodedata.combining(char))
 
 
 def searchable_words(
@@ -71,7 +67,6 @@ def table_words(name: str, row_count: int, columns: Sequence[TableColumn]) -> st
     return "\n".join(lines)
 
 
-_LISTS = read_lists("rows")
 _FIGURES = _LISTS["figures"]
 PARTS = {word: Part(name) for name, words in _LISTS["parts"].items() for word in words.split()}
 FIGURES = frozenset({ColumnType.NUMBER, ColumnType.DURATION})
@@ -105,7 +100,7 @@ UNITS = {normalised(word): sign for word, sign in UNIT_SIGNS.items()} | meanings
 UNITS.pop("", "")  # units written in symbols only
 RANKS = frozenset(_FIGURES["ranks"].split())
 NOT_ADDED = frozenset(_FIGURES["not_added"].split())
-_BRACKETS = re.compile(r"\s*[\[(][^\])]*[\])]")
+BRACKETS = re.compile(r"\s*[\[(][^\])]*[\])]")
 PRICED = frozenset(_FIGURES["prices"].split())
 
 
@@ -227,11 +222,6 @@ def _german_stem(word: str) -> str:
 # ── Columns ──────────────────────────────────────────────────────────────────────────────────
 
 
-def parts_of(name: str) -> Iterator[str]:
-    """Yield the words of a column's name."""
-    return iter(normalised(CAMEL.sub(" ", name).replace(".", " ")).split())
-
-
 def is_of_money(column: TableColumn) -> bool:
     """Return whether a column's figures are in a currency."""
     return column.type is ColumnType.NUMBER and bool(column.unit) and column.unit in "€$£¥₹CHF"
@@ -240,9 +230,9 @@ def is_of_money(column: TableColumn) -> bool:
 def has_unit(column: TableColumn, unit: str) -> bool:
     """Return whether a column can hold figures in this unit."""
     column_unit = UNITS.get(normalised(column.unit), column.unit).casefold()
-    inner = _BRACKETS.findall(column.name)
-    unit_words = normalised(inner[0]) if inner else list(parts_of(column.name))[-1:]
-    is_named = unit == UNITS.get(unit_words if isinstance(unit_words, str) else "".join(unit_words))
+    inner = BRACKETS.findall(column.name)
+    unit_word = normalised(inner[0] if inner else spelled_words(column.name).rpartition(" ")[2])
+    is_named = unit == UNITS.get(unit_word)
     return column.type in FIGURES and (column_unit == unit.casefold() or is_named)
 
 
@@ -282,29 +272,29 @@ def is_rank(column: TableColumn) -> bool:
 
 def is_added(column: TableColumn) -> bool:
     """Return whether a sum of this column has a meaning."""
-    is_figure = column.type is ColumnType.NUMBER and not is_identifier(column)
-    is_named = any(
-        word in NOT_ADDED or word.removesuffix("s") in NOT_ADDED for word in parts_of(column.name)
-    )
-    return (
-        is_figure
-        and not is_named
-        and column.unit != "%"
-        and not is_rank(column)
-        and not has_years(column)
-    )
+    if column.type is not ColumnType.NUMBER or column.unit == "%":
+        return False
+    words = spelled_words(column.name).split()
+    if any(word in NOT_ADDED or word.removesuffix("s") in NOT_ADDED for word in words):
+        return False
+    return not (is_identifier(column) or is_rank(column) or has_years(column))
 
 
 def is_hinted(column: TableColumn, hint: str) -> bool:
     """Return whether a word of the column's name is what an adjective measures."""
     hint_words = set(stems(hint.removeprefix("-")))
-    return any(hint_words & set(stems(word)) for word in parts_of(column.name))
+    return any(hint_words & set(stems(word)) for word in spelled_words(column.name).split())
 
 
 def measured_by(adjective: Adjective, columns: Sequence[TableColumn]) -> list[TableColumn]:
     """Return the columns that an adjective measures, by its most specific hint that fits."""
     for hint in adjective.measures:
-        fitting = [c for c in columns if c.type in ORDERED and _matches_hint(c, hint)]
+        fitting = [
+            column
+            for column in columns
+            if column.type in ORDERED
+            and (is_of_money(column) if hint == "$" else is_hinted(column, hint))
+        ]
         if fitting:
             named = [c for c in fitting if hint.removeprefix("-") == normalised(c.name)]
             return named or fitting
@@ -312,10 +302,6 @@ def measured_by(adjective: Adjective, columns: Sequence[TableColumn]) -> list[Ta
         return []
     times = [c for c in columns if c.type is ColumnType.DATE or has_years(c)]
     return times if len(times) == 1 else []
-
-
-def _matches_hint(column: TableColumn, hint: str) -> bool:
-    return is_of_money(column) if hint == "$" else is_hinted(column, hint)
 
 
 def goes_down(adjective: Adjective, column: TableColumn) -> bool:
@@ -385,9 +371,8 @@ def may_ask_rows(question: str) -> bool:
     names = name_words(question)
     words = [word for word in words_of(question) if word not in names]
     senses = (expression_at(words, position, CUES)[1] for position in range(len(words)))
-    ends = map(is_end, words)
     is_drawn = bool(changes_in(words, "chart", "bar", "line", "pie"))
-    return is_drawn or any(meaning in _OF_ROWS for meaning in senses) or any(ends)
+    return is_drawn or any(sense in _OF_ROWS for sense in senses) or any(map(is_end, words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,7 +403,7 @@ class Time:
 
 def time_at(words: Sequence[str], position: int) -> Time | None:
     """Return the time that begins at a word, or None."""
-    time = _single_day(words, position) or _month(words, position) or _quarter(words, position)
+    time = _single_day(words, position) or _month_or_quarter(words, position)
     if time is None:
         year = _year(words, position)
         return Time(position, position + 1, year) if year else None
@@ -452,14 +437,10 @@ def _single_day(words: Sequence[str], position: int) -> Time | None:
     return None
 
 
-def _month(words: Sequence[str], position: int) -> Time | None:
-    if words[position] not in MONTHS or len(words[position]) < 3:
-        return None
-    return Time(position, position + 1, month=MONTHS[words[position]])
-
-
-def _quarter(words: Sequence[str], position: int) -> Time | None:
+def _month_or_quarter(words: Sequence[str], position: int) -> Time | None:
     word, follows = words[position], words[position + 1] if position + 1 < len(words) else ""
+    if word in MONTHS and len(word) >= 3:
+        return Time(position, position + 1, month=MONTHS[word])
     if len(word) == 2 and word[0] == "q" and word[1] in "1234":
         return Time(position, position + 1, quarter=int(word[1]))
     number = ordinal_in(word)

@@ -129,9 +129,9 @@ def query_tables(body: QueryBody) -> ResultModel:
             raise UserError("The plan names no table. `GET /api/v1/tables` lists their ids.")
         result = answers.library.run(application().tables.table(plan.table, permitted), plan)
     else:
-        past = answers.recent_turns(session) if session is not None else ()
+        last = answers.last_result(session) if session is not None else None
         with planning():
-            result = answers.ask(body.question or "", permitted, past)
+            result = answers.ask(body.question or "", permitted, last)
     source = answers.keep(session, result).number if session is not None else None
     columns = [column.name for column in result.columns]
     return ResultModel.of(result, columns=columns, source=source)
