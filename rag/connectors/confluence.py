@@ -4,7 +4,6 @@ Its files are the rendered pages, named by the tree of their titles; a page's ve
 mark. Blog posts, comments and attachments are not read.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
@@ -12,7 +11,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from rag.connectors.guard import Guard
-from rag.connectors.web.fetch import FetchedPage, Fetcher
+from rag.connectors.web.fetch import Fetcher
 from rag.documents.files import fit_name
 from rag.errors import SourceAway, Unreadable, UserError
 from rag.seams import ListedFile, SourceOptions
@@ -103,27 +102,20 @@ class ConfluenceSource:
                     yield result
             except (KeyError, TypeError, AttributeError) as error:
                 raise self._away(f"its answer is of another form ({error})") from error
-            path = self._next(str(following or ""))
-
-    def _next(self, following: str) -> str:
-        """Check the path of the next page: the login is sent to no other host."""
-        if following and not following.startswith(f"{API}/"):
-            raise self._away(f"it names another place as its next page ({following[:100]})")
-        return following
+            path = str(following or "")
+            if path and not path.startswith(f"{API}/"):  # the login is sent to no other host
+                raise self._away(f"it names another place as its next page ({path[:100]})")
 
     def _get(self, path: str) -> dict[str, Any]:
         answer = self._fetcher.get(self._space.host + path, {"Accept": "application/json"})
+        refused = f"it answers {answer.status}"
+        if answer.status in (401, 403):
+            refused = f"the login is refused ({answer.status}); see its email and token"
         if answer.is_gone:
-            raise _Gone(f"{self._space.host}: {_refused(answer)}. Nothing is removed.")
+            raise _Gone(f"{self._space.host}: {refused}. Nothing is removed.")
         if not answer.is_there:
-            raise self._away(_refused(answer))
-        try:
-            data = json.loads(answer.data)
-        except ValueError as error:
-            raise self._away("its answer is no JSON") from error
-        if not isinstance(data, dict):
-            raise self._away("its answer is of another form")
-        return data
+            raise self._away(refused)
+        return answer.json_object(self._away)
 
     def read(self, file: ListedFile) -> bytes:
         """Return a page as HTML. Raises Unreadable and SourceAway."""
@@ -174,12 +166,6 @@ class ConfluenceSource:
 
 class _Gone(SourceAway):
     """Raised where there is nothing at an address, or nothing that this login may see."""
-
-
-def _refused(answer: FetchedPage) -> str:
-    if answer.status in (401, 403):
-        return f"the login is refused ({answer.status}); see its email and token"
-    return f"it answers {answer.status}"
 
 
 def open_confluence(

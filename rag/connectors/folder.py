@@ -144,14 +144,14 @@ class FolderSource:
             if real in above:  # a link back to a folder above this one
                 continue
             for entry in self._entries(folder):
-                if entry.name.startswith("."):
-                    continue
-                if entry.is_symlink() and not is_within(Path(entry.path), self._root):
+                path = Path(entry.path)
+                is_hidden = entry.name.startswith(".")
+                if is_hidden or (entry.is_symlink() and not is_within(path, self._root)):
                     continue
                 if _is_folder(entry):
-                    waiting.append((Path(entry.path), f"{prefix}{entry.name}/", above | {real}))
-                    continue
-                yield from self._file(entry, self._name(prefix + entry.name))
+                    waiting.append((path, f"{prefix}{entry.name}/", above | {real}))
+                else:
+                    yield from self._file(entry, self._name(prefix + entry.name))
 
     def _name(self, written: str) -> str:
         """Return a name in NFC; where two names become the same, the second gets a hash."""
@@ -175,34 +175,31 @@ class FolderSource:
             return []
 
     def _file(self, entry: "os.DirEntry[str]", name: str) -> Iterator[ListedFile]:
+        """Yield a file, or the files of an archive, where they are wanted."""
+        path = Path(entry.path)
         try:
             status = entry.stat()
         except OSError:  # deleted meanwhile, or a broken link
             return
         if not stat.S_ISREG(status.st_mode):
             return
-        path = Path(entry.path)
         mark, is_settled = mark_of(status, now())
-        if is_archive(entry.name):
-            yield from self._members(path, name, mark, is_settled)
-        elif self._is_wanted(name):
-            day = day_of(status.st_mtime)
-            listed = ListedFile(name, mark, status.st_size, "", is_settled, date=day)
-            yield self._listed(FileInFolder(path), listed)
-
-    def _members(
-        self, archive: Path, name: str, mark: str, is_settled: bool
-    ) -> Iterator[ListedFile]:
+        if not is_archive(entry.name):
+            if self._is_wanted(name):
+                day = day_of(status.st_mtime)
+                listed = ListedFile(name, mark, status.st_size, "", is_settled, date=day)
+                yield self._listed(FileInFolder(path), listed)
+            return
         try:
-            contents = list(members(name, archive))
+            contents = list(members(name, path))
         except (UserError, OSError):  # listed as a file, whose reader reports the fault
-            yield self._listed(FileInFolder(archive), ListedFile(name, mark, None, "", is_settled))
+            yield self._listed(FileInFolder(path), ListedFile(name, mark, None, "", is_settled))
             return
         for member, size in contents:
             inner = fit_name(name_inside(name, member))
             if inner not in self._places and self._is_wanted(inner):
                 listed = ListedFile(inner, mark, size, "", is_settled)
-                yield self._listed(FileInFolder(archive, member), listed)
+                yield self._listed(FileInFolder(path, member), listed)
 
     def _listed(self, place: FileInFolder, file: ListedFile) -> ListedFile:
         if len(self._places) >= self._most_files:
@@ -272,43 +269,28 @@ def watch(watched: Watched, changed: Changed, stopping: Event) -> None:
     must_poll = False
     while not stopping.is_set():
         here = _here(watched)
-        for source_id in here.keys() - watching.keys():
-            _tell_changed(changed, [source_id])
+        _tell_changed(changed, here.keys() - watching.keys())
         watching = here
         if not here:
             stopping.wait(LOOK_SECONDS)
             continue
         try:
-            _watch_these(here, watched, changed, stopping, must_poll=must_poll)
+            for changes in _changes({path for path, _ in here.values()}, stopping, must_poll):
+                paths = [Path(path) for _kind, path in changes]
+                touched = [
+                    source_id
+                    for source_id, (folder, _inode) in here.items()
+                    if any(_is_of(path, folder) for path in paths)
+                ]
+                _tell_changed(changed, touched)
+                if _here(watched) != here:
+                    break
         except FileNotFoundError:
             stopping.wait(LOOK_SECONDS)  # a folder disappeared just now
         except Exception as error:  # noqa: BLE001  (of the system's watching: limits, shares)
             log_throttled(log, "Folders are looked through again and again, not watched", error)
             must_poll = True
             stopping.wait(LOOK_SECONDS)
-
-
-def _watch_these(
-    here: Mapping[str, tuple[Path, int]],
-    watched: Watched,
-    changed: Changed,
-    stopping: Event,
-    *,
-    must_poll: bool,
-) -> None:
-    """Watch these folders until the set of folders to watch changes."""
-    for changes in _changes({path for path, _ in here.values()}, stopping, must_poll):
-        touched = [Path(path) for _kind, path in changes]
-        _tell_changed(
-            changed,
-            [
-                source_id
-                for source_id, (folder, _) in here.items()
-                if any(_is_of(path, folder) for path in touched)
-            ],
-        )
-        if _here(watched) != here:
-            return
 
 
 def _is_of(path: Path, folder: Path) -> bool:

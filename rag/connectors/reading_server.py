@@ -90,17 +90,10 @@ class ReadingServer:
         network.deadline = time.monotonic() + seconds
         transport = guarded_transport(network)
         client = httpx.Client(transport=transport, timeout=seconds, trust_env=False)
+        url, form = f"{self._url}{path}", FORM if files else None
+        asking = client.stream(method, url, headers=self._headers, files=files, data=form)
         try:
-            with (
-                client,
-                client.stream(
-                    method,
-                    f"{self._url}{path}",
-                    headers=self._headers,
-                    files=files,
-                    data=FORM if files else None,
-                ) as response,
-            ):
+            with client, asking as response:
                 body = bytearray()
                 for piece in response.iter_bytes():
                     body += piece
@@ -110,14 +103,12 @@ class ReadingServer:
                             "limit for one file. Split it."
                         )
                 return response.status_code, bytes(body)
+        except TooLarge:
+            raise
         except httpx.TimeoutException as error:
             raise self._away("", f"it did not answer within {seconds:g} seconds") from error
-        except (httpx.HTTPError, ssl.SSLError, OSError) as error:
+        except (httpx.HTTPError, ssl.SSLError, OSError, RagError) as error:
             raise self._away("", str(error) or type(error).__name__) from error
-        except RagError as error:
-            if isinstance(error, TooLarge):
-                raise
-            raise self._away("", str(error)) from error
 
     def _away(self, name: str, reason: str) -> UserError:
         return UserError(

@@ -120,7 +120,7 @@ PLACES: dict[
     "davs": (_webdav, "webdav"),
     "smb": (_smb, "smb"),
     "zip": (_zip, ""),
-    "memory": (lambda address, _: StoreFolder("memory", address.partition("://")[2]), ""),
+    "memory": (_bucket, ""),
 }
 
 
@@ -128,57 +128,51 @@ class StoreSource:
     """The files of a store; hidden files and links are left out."""
 
     def __init__(self, address: str, options: SourceOptions) -> None:
+        import fsspec
+
         self._address = masked(address)
         self._options = options
         self._place = place_of(address, Guard(options.private_hosts, ports=None))
-        self._scheme = scheme_of(address)
+        self._paths: dict[str, str] = {}
         with ExitStack() as resources:
             if self._place.name == "smb":
                 resources.enter_context(logged_in(self._place.options))
-            self._system = self._opened()
+            try:
+                kind = fsspec.get_filesystem_class(self._place.name)
+            except ImportError as error:
+                scheme = scheme_of(address)
+                extra = f"groundnote[{PLACES[scheme][1]}]"
+                raise SetupError(
+                    f"{scheme}:// needs a package that is not installed. Install "
+                    f"{extra}: pip install '{extra}'."
+                ) from error
+            with _translate_errors(self._address):
+                self._system = kind(**self._place.options, skip_instance_cache=True)
             self._resources = resources.pop_all()
-        self._paths: dict[str, str] = {}
-
-    def _opened(self) -> Any:
-        import fsspec
-
-        try:
-            kind = fsspec.get_filesystem_class(self._place.name)
-        except ImportError as error:
-            extra = PLACES[self._scheme][1]
-            raise SetupError(
-                f"{self._scheme}:// needs a package that is not installed. Install "
-                f"groundnote[{extra}]: pip install 'groundnote[{extra}]'."
-            ) from error
-        with _translate_errors(self._address):
-            return kind(**self._place.options, skip_instance_cache=True)
 
     def listed(self) -> Iterator[ListedFile]:
         """Yield all files below the address. Raises SourceAway where a part cannot be listed."""
         self._paths = {}
+        most = self._options.most_files
         with _translate_errors(self._address):
             self._system.invalidate_cache()
             root = self._system._strip_protocol(self._place.root)
         for path, info in self._walk(root, 0):
-            name = self._name(path, root)
+            inside = path.strip("/").removeprefix(root.strip("/")).strip("/")
+            parts = (UNFIT.sub("\ufffd", part) for part in inside.split("/"))
+            name = "/".join(part for part in parts if part not in ("", ".", ".."))
             if not name or name in self._paths:
                 continue
-            if len(self._paths) >= self._options.most_files:
-                most = self._options.most_files
+            if len(self._paths) >= most:
                 raise SourceAway(
                     f"{self._address} has more than {most:,} files. Name a folder of it, or raise "
                     "sources.most_files."
                 )
             self._paths[name] = path
             size = info.get("size")
+            size = int(size) if size is not None else None
             link = self._place.link + name if self._place.link else ""
-            yield ListedFile(
-                name,
-                mark_of(info),
-                int(size) if size is not None else None,
-                link,
-                date=day_of_change(info),
-            )
+            yield ListedFile(name, mark_of(info), size, link, date=day_of_change(info))
 
     def _walk(self, folder: str, depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if depth > DEEPEST:
@@ -195,11 +189,6 @@ class StoreSource:
                 yield from self._walk(path, depth + 1)
             elif entry["type"] == "file" and not (is_itself and depth == 0 and path.endswith("/")):
                 yield path, entry
-
-    def _name(self, path: str, root: str) -> str:
-        inside = path.strip("/").removeprefix(root.strip("/")).strip("/")
-        parts = (UNFIT.sub("\ufffd", part) for part in inside.split("/"))
-        return "/".join(part for part in parts if part not in ("", ".", ".."))
 
     def read(self, file: ListedFile) -> bytes:
         """Return a file's bytes. Raises Unreadable, TooLarge and SourceAway."""

@@ -4,23 +4,21 @@ One request lists the whole repository. The hash of a file's content is its mark
 fetch it: no name can lead elsewhere, and what is read is what was listed.
 """
 
-import json
 import re
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
 
-from rag.connectors.git.fetch_process import HISTORY, Wish, fetch
+from rag.connectors.git.fetch_process import HISTORY, Wish, branch_name, choose, fetch
 from rag.connectors.guard import Guard
 from rag.connectors.kinds import masked
-from rag.connectors.web.fetch import FetchedPage, Fetcher
+from rag.connectors.web.fetch import FetchedPage, Fetcher, refuse_private
 from rag.documents.cleaning import clean
 from rag.documents.files import fit_name
 from rag.documents.limits import MEBIBYTE
@@ -116,40 +114,31 @@ class GitSource:
         return results
 
     def _latest(self) -> tuple[str, str]:
+        """Open the repository as it is now; return the branch and its commit."""
         from dulwich.errors import NotGitRepository
         from dulwich.repo import Repo
 
         self._let_go()
-        path = self._address.local
+        address, path = self._address, self._address.local
         try:
             if path is not None:
                 self._repository = Repo(str(path))
-                return self._local_branch()
-            self._tidy()
-            wish = Wish(
-                self._address.url, str(self._folder), self._address.branch,
-                self._address.username, self._address.password, self._options.private_hosts,
-            )  # fmt: skip
-            fetched = fetch(wish)
+                items = self._repository.get_refs().items()
+                refs = {bytes(name): bytes(value) for name, value in items}
+                name, commit = choose(refs, Wish(address.url, "", address.branch))
+                return branch_name(name, self._repository.refs.get_symrefs()), commit.decode()
+            # One that has many old packs, or is incomplete, is fetched anew.
+            packs = list(self._folder.glob("objects/pack/*.pack"))
+            is_whole = (self._folder / "HEAD").is_file() or not self._folder.exists()
+            if len(packs) > MOST_PACKS or not is_whole:
+                self._forget()
+            self._folder.parent.mkdir(parents=True, exist_ok=True)
+            login, hosts = (address.username, address.password), self._options.private_hosts
+            fetched = fetch(Wish(address.url, str(self._folder), address.branch, *login, hosts))
             self._repository = Repo(str(self._folder))
         except (NotGitRepository, FileNotFoundError) as error:
-            raise SourceAway(f"{self._address.url}: there is no Git repository.") from error
+            raise SourceAway(f"{address.url}: there is no Git repository.") from error
         return fetched
-
-    def _local_branch(self) -> tuple[str, str]:
-        from rag.connectors.git.fetch_process import branch_name, choose
-
-        refs = {bytes(name): bytes(value) for name, value in self._repository.get_refs().items()}
-        name, commit = choose(refs, Wish(self._address.url, "", self._address.branch))
-        return branch_name(name, self._repository.refs.get_symrefs()), commit.decode()
-
-    def _tidy(self) -> None:
-        """Delete the kept repository if it has many old packs or is incomplete."""
-        packs = list(self._folder.glob("objects/pack/*.pack"))
-        is_whole = (self._folder / "HEAD").is_file() or not self._folder.exists()
-        if len(packs) > MOST_PACKS or not is_whole:
-            self._forget()
-        self._folder.parent.mkdir(parents=True, exist_ok=True)
 
     def _walk(self, tree: bytes, prefix: str, depth: int) -> Iterator[tuple[str, int, bytes]]:
         if depth > DEEPEST:
@@ -216,10 +205,7 @@ def open_git(address: str, options: SourceOptions) -> GitSource:
     """Open a repository. Raises UserError for an address that is not allowed."""
     parsed = read_address(address)
     if parsed.local is None:
-        place = urlsplit(parsed.url)
-        port = place.port or {"http": 80, "https": 443}[place.scheme]
-        with suppress(SourceAway):  # reported by the first sync, which is tried again
-            Guard(options.private_hosts).addresses(place.hostname or "", port)
+        refuse_private(parsed.url, options.private_hosts)
     return GitSource(parsed, options)
 
 
@@ -265,37 +251,32 @@ class GithubSource:
 
     def listed(self) -> Iterator[ListedFile]:
         """Yield all files below the folder. Raises SourceAway where a part cannot be listed."""
+        repository, most = self._repository, self._options.most_files
+        inside = f"{repository.folder}/" if repository.folder else ""
         try:
-            yield from self._files()
+            ref = repository.ref or str(self._json("")["default_branch"])
+            tree = self._json(f"/git/trees/{quote(ref, safe='')}?recursive=1")
+            if tree.get("truncated"):
+                url = f"git+{PAGES}/{repository.name}.git"
+                raise self._away(f"GitHub does not list all its files. Add {url} instead")
+            self._shas = {}
+            for entry in tree["tree"]:
+                path = str(entry["path"])
+                name = fit_name(path.removeprefix(inside))
+                is_file = entry["type"] == "blob" and entry["mode"] != LINK
+                is_hidden = any(part.startswith(".") for part in name.split("/"))
+                if not is_file or is_hidden or not path.startswith(inside) or name in self._shas:
+                    continue
+                if len(self._shas) >= most:
+                    raise self._away(
+                        f"it has more than {most:,} files. Name a folder of it, or raise "
+                        "sources.most_files"
+                    )
+                self._shas[name] = str(entry["sha"])
+                link = f"{PAGES}/{repository.name}/blob/{quote(ref)}/{quote(path)}"
+                yield ListedFile(name, self._shas[name], entry.get("size"), link)
         except (KeyError, TypeError, AttributeError) as error:
             raise self._away(f"its answer is of another form ({error})") from error
-
-    def _files(self) -> Iterator[ListedFile]:
-        repository = self._repository
-        ref = repository.ref or str(self._json("")["default_branch"])
-        tree = self._json(f"/git/trees/{quote(ref, safe='')}?recursive=1")
-        if tree.get("truncated"):
-            raise self._away(
-                f"GitHub does not list all its files. Add git+{PAGES}/{repository.name}.git instead"
-            )
-        self._shas = {}
-        inside = f"{repository.folder}/" if repository.folder else ""
-        for entry in tree["tree"]:
-            path = str(entry["path"])
-            name = fit_name(path.removeprefix(inside))
-            is_file = entry["type"] == "blob" and entry["mode"] != LINK
-            is_hidden = any(part.startswith(".") for part in name.split("/"))
-            if not is_file or is_hidden or not path.startswith(inside) or name in self._shas:
-                continue
-            if len(self._shas) >= self._options.most_files:
-                most = self._options.most_files
-                raise self._away(
-                    f"it has more than {most:,} files. Name a folder of it, or raise "
-                    "sources.most_files"
-                )
-            self._shas[name] = str(entry["sha"])
-            link = f"{PAGES}/{repository.name}/blob/{quote(ref)}/{quote(path)}"
-            yield ListedFile(name, self._shas[name], entry.get("size"), link)
         if inside and not self._shas:
             raise self._away(f"there is no file in {repository.folder}")
 
@@ -316,13 +297,7 @@ class GithubSource:
         self._fetcher.close()
 
     def _json(self, path: str) -> dict[str, Any]:
-        try:
-            data = json.loads(self._get(path, PLAIN_ADDRESSES).data)
-        except ValueError as error:
-            raise self._away("its answer is no JSON") from error
-        if not isinstance(data, dict):
-            raise self._away("its answer is of another form")
-        return data
+        return self._get(path, PLAIN_ADDRESSES).json_object(self._away)
 
     def _get(self, path: str, form: str) -> FetchedPage:
         headers = {"Accept": form, "X-GitHub-Api-Version": "2022-11-28"}

@@ -1,10 +1,12 @@
 """Fetch web addresses: the guarded client, robots.txt, normalised addresses, sitemaps and feeds."""
 
+import json
 import re
 import ssl
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -53,6 +55,16 @@ class FetchedPage:
     @property
     def media_type(self) -> str:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    def json_object(self, away: Callable[[str], SourceAway]) -> dict[str, Any]:
+        """Return the body as a JSON object; for another one raise what `away` makes of why."""
+        try:
+            data = json.loads(self.data)
+        except ValueError as error:
+            raise away("its answer is no JSON") from error
+        if not isinstance(data, dict):
+            raise away("its answer is of another form")
+        return data
 
 
 class HostLogin(httpx.Auth):
@@ -107,10 +119,8 @@ class Fetcher:
             with self._client.stream("GET", url, headers=headers) as response:
                 is_wanted = response.status_code == 200 and wants_body(response)
                 data = self._body(response) if is_wanted else b""
-                final = str(response.url)
-                return FetchedPage(
-                    final, response.status_code, dict(response.headers), data, is_wanted
-                )
+                url, headers = str(response.url), dict(response.headers)
+                return FetchedPage(url, response.status_code, headers, data, is_wanted)
         except httpx.TooManyRedirects as error:
             raise SourceAway(f"{url} redirects more than {MOST_REDIRECTS} times.") from error
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
@@ -198,15 +208,15 @@ class Robots:
         parts = urlsplit(url)
         host = f"{parts.scheme}://{parts.netloc}"
         if host not in self._rules:
-            self._rules[host] = self._read(f"{host}/robots.txt")
+            answer = self._fetcher.get(f"{host}/robots.txt")
+            if answer.status >= 500 or answer.status == 429:
+                raise SourceAway(
+                    f"{host}/robots.txt answers {answer.status}: what may be read there is not "
+                    "known."
+                )
+            data = answer.data[:MOST_BYTES] if answer.is_there else b""
+            self._rules[host] = Protego.parse(data.decode("utf-8", "replace"))
         return self._rules[host]
-
-    def _read(self, url: str) -> Protego:
-        answer = self._fetcher.get(url)
-        if answer.status >= 500 or answer.status == 429:
-            raise SourceAway(f"{url} answers {answer.status}: what may be read there is not known.")
-        text = answer.data[:MOST_BYTES].decode("utf-8", "replace") if answer.is_there else ""
-        return Protego.parse(text)
 
 
 PORTS = {"http": 80, "https": 443}
@@ -217,6 +227,13 @@ MADE_PAGES = word_set(".php .php5 .asp .aspx .jsp .do .cgi .cfm .shtml .action")
 LONGEST_PART = 100
 LONGEST_NAME = 400
 HASH_CHARS = 8
+
+
+def refuse_private(url: str, private_hosts: Iterable[str]) -> None:
+    """Raise Forbidden for an address in this network; an unknown name is left to the first sync."""
+    parts = urlsplit(url)
+    with suppress(SourceAway):
+        Guard(private_hosts).addresses(parts.hostname or "", parts.port or PORTS[parts.scheme])
 
 
 @lru_cache(1 << 16)  # many pages have the same links

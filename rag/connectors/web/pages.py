@@ -102,11 +102,13 @@ def _main_text(tree: Any, markup: str, url: str) -> str:
         return str(outermost[0].html)
     if tree.body is None:
         return ""
-    extracted = _extracted(markup, url) if len(markup) <= MOST_GUESSED else ""
-    wanted = [word for part in tree.body.css("td, th, h1, h2, h3") for word in _words(part)]
-    extracted_words = set(_text_words(extracted))
-    if extracted and sum(word in extracted_words for word in wanted) >= LEAST_SHARE * len(wanted):
-        return extracted
+    body = _extracted(markup, url) if len(markup) <= MOST_GUESSED else None
+    extracted = str(body.inner_html) if body is not None else ""
+    if extracted:
+        main = [word for part in tree.body.css("td, th, h1, h2, h3") for word in _words(part)]
+        words = set(_words(body))
+        if sum(word in words for word in main) >= LEAST_SHARE * len(main):
+            return extracted
     return str(tree.body.html)
 
 
@@ -119,7 +121,8 @@ def _is_inside(element: Any, others: list[Any]) -> bool:
     return False
 
 
-def _extracted(markup: str, url: str) -> str:
+def _extracted(markup: str, url: str) -> Any:
+    """Return the body that trafilatura extracts, or None."""
     from selectolax.lexbor import LexborHTMLParser
     from trafilatura import extract
 
@@ -127,19 +130,11 @@ def _extracted(markup: str, url: str) -> str:
         markup, url=url, output_format="html", include_tables=True, include_formatting=True,
         include_comments=False, favor_recall=True,
     )  # fmt: skip
-    body = LexborHTMLParser(html).body if html else None
-    return str(body.inner_html) if body is not None else ""
+    return LexborHTMLParser(html).body if html else None
 
 
 def _words(element: Any) -> list[str]:
     return str(element.text(deep=True, separator=" ")).split()
-
-
-def _text_words(markup: str) -> list[str]:
-    from selectolax.lexbor import LexborHTMLParser
-
-    body = LexborHTMLParser(markup).body
-    return _words(body) if body is not None else []
 
 
 # ── Reading pages in a sandbox process ───────────────────────────────────────────────────────────

@@ -4,11 +4,9 @@ import mimetypes
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx
 
@@ -29,13 +27,13 @@ from rag.connectors.web.fetch import (
     kind_of_list,
     normal,
     read_list,
+    refuse_private,
     unpacked_list,
 )
 from rag.connectors.web.pages import (
     CachedPage,
     Look,
     LookLog,
-    WebPage,
     load_page_cache,
     page_of,
     save_page_cache,
@@ -124,29 +122,28 @@ class WebSource:
         For a feed also pages that it named before: it shows only its newest entries.
         """
         if kind == "feed":
-            named = [*read_list(data, url).pages, *self._before]
-            return list(dict.fromkeys(filter(None, map(normal, named))))
+            addresses = [*read_list(data, url).pages, *self._before]
+            return list(dict.fromkeys(filter(None, map(normal, addresses))))
         pages: dict[str, None] = {}
         waiting = deque([url])
         seen = {url}
         while waiting and len(pages) <= MOST_ASKED:
             here = waiting.popleft()  # one at a time is in memory
-            named_here = read_list(data if here == url else self._sitemap(here), here)
-            inside = (page for page in map(normal, named_here.pages) if self._scope.has_host(page))
+            if here != url:
+                answer = self._fetcher.get(here)
+                if not answer.is_there:
+                    raise SourceAway(f"{here}, a part of the sitemap, answers {answer.status}.")
+                data = unpacked_list(answer.data, self._options.max_bytes)
+            entry = read_list(data, here)
+            inside = (page for page in map(normal, entry.pages) if self._scope.has_host(page))
             pages.update(dict.fromkeys(inside))
-            for sitemap in named_here.sitemaps:
+            for sitemap in entry.sitemaps:
                 if sitemap not in seen and self._scope.has_host(sitemap):
                     seen.add(sitemap)
                     waiting.append(sitemap)
             if len(seen) > MOST_SITEMAPS:
                 raise SourceAway(f"{self._address} names more than {MOST_SITEMAPS} sitemaps.")
         return list(pages)
-
-    def _sitemap(self, url: str) -> bytes:
-        answer = self._fetcher.get(url)
-        if not answer.is_there:
-            raise SourceAway(f"{url}, a part of the sitemap, answers {answer.status}.")
-        return unpacked_list(answer.data, self._options.max_bytes)
 
     def _visit(self, look: Look) -> Iterator[ListedFile]:
         """Visit pages breadth first, so that near pages are found before deep ones.
@@ -209,8 +206,8 @@ class WebSource:
                 yield link
 
     def _file(self, page: CachedPage) -> ListedFile:
-        if len(self._files) >= min(self._options.most_files, MOST_PAGES):
-            most = min(self._options.most_files, MOST_PAGES)
+        most = min(self._options.most_files, MOST_PAGES)
+        if len(self._files) >= most:
             raise SourceAway(
                 f"{self._address} has more than {most:,} pages. Name a folder of it or its "
                 "sitemap, or follow fewer links."
@@ -227,13 +224,12 @@ class WebSource:
         Raises SourceAway.
         """
         before = self._before.get(url)
+        conditions = before.conditions() if before else None
         try:
             if not self._robots.allow(url):
                 return None
             self._robots.wait(url)
-            answer = self._fetcher.get(
-                url, before.conditions() if before else None, wants_body=_wants_body
-            )
+            answer = self._fetcher.get(url, conditions, wants_body=_wants_body)
         except TooLarge:  # reading it says so
             return VisitedPage(CachedPage(url, self._name_of(url, ending_in(url) or ".html")))
         except Forbidden as error:  # an address in this network: the link is ignored
@@ -270,20 +266,17 @@ class WebSource:
         leads_away = self._scope.has_host(requested) and not self._scope.has_host(url)
         if not url or leads_away or not self._robots.allow(url):
             return None
-        page = CachedPage(
-            url, "", etag=answer.headers.get("etag", ""),
-            modified=answer.headers.get("last-modified", ""),
-        )  # fmt: skip
+        etag, modified = (answer.headers.get(name, "") for name in ("etag", "last-modified"))
+        page = CachedPage(url, "", etag=etag, modified=modified)
         if _is_page(answer):
             return self._page(answer, page)
         ending = _ending_of(answer)
         if ending not in FILE_ENDINGS:
             return None
-        mark = f"{page.etag}{page.modified}" or _hash(answer.data)
+        mark = f"{etag}{modified}" or _hash(answer.data)
         stated = answer.headers.get("content-length", "")
-        size = (
-            int(stated) if stated.isdecimal() and "content-encoding" not in answer.headers else None
-        )
+        is_size = stated.isdecimal() and "content-encoding" not in answer.headers
+        size = int(stated) if is_size else None
         file = replace(page, name=self._name_of(url, ending), mark=mark, size=size)
         return VisitedPage(self._distinct(file))
 
@@ -293,25 +286,21 @@ class WebSource:
         except (TooLarge, Unreadable):  # reading it says so
             name, mark = self._name_of(seen.url, ".html"), _hash(answer.data)
             return VisitedPage(self._distinct(replace(seen, name=name, mark=mark)))
-        url = self._canonical(page, seen.url)
+        # The canonical address, if it is another spelling of the same page.
+        url, stated = seen.url, normal(page.canonical)
+        if stated and self._scope.has_host(stated) and is_same_page(stated, url):
+            url = stated
         mark = _hash(page.html)
         fresh = replace(seen, url=url, mark=mark, size=len(page.html), links=page.links)
         is_copy = mark in self._marks or url in self._files.values()
         self._marks.add(mark)
-        if is_copy:
-            return VisitedPage(fresh, page.links)
-        fresh = self._distinct(replace(fresh, name=self._name_of(url, ".html")))
-        self._put_aside(fresh.name, page.html)
+        if not is_copy:
+            fresh = self._distinct(replace(fresh, name=self._name_of(url, ".html")))
+            self._aside(fresh.name).write_bytes(page.html)
         return VisitedPage(fresh, page.links)
 
     def _name_of(self, url: str, ending: str) -> str:
         return self._scope.name_of(hidden(url, self._options.secrets), ending)
-
-    def _canonical(self, page: WebPage, url: str) -> str:
-        """Return the page's canonical address, if it is another spelling of the same page."""
-        stated = normal(page.canonical)
-        is_it = stated and self._scope.has_host(stated) and is_same_page(stated, url)
-        return stated if is_it else url
 
     def _distinct(self, page: CachedPage) -> CachedPage:
         """Give the later of two addresses with the same name a name of its own."""
@@ -339,9 +328,6 @@ class WebSource:
             raise Unreadable(file.name, reason)
         return page_of(answer.data, url, _charset(answer)).html
 
-    def _put_aside(self, name: str, html: bytes) -> None:
-        self._aside(name).write_bytes(html)
-
     def _aside(self, name: str) -> Path:
         return self._log.pages / sha256(name.encode()).hexdigest()
 
@@ -361,10 +347,7 @@ def open_web(address: str, options: SourceOptions) -> WebSource:
         raise UserError(
             f"{masked(address)[:80]!r} is no address of the web, such as https://example.com."
         )
-    parts = urlsplit(url)
-    port = parts.port or {"http": 80, "https": 443}[parts.scheme]
-    with suppress(SourceAway):  # reported by the first sync, which is tried again
-        Guard(options.private_hosts).addresses(parts.hostname or "", port)
+    refuse_private(url, options.private_hosts)
     return WebSource(url, options, HostLogin(address))
 
 
