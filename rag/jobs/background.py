@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -40,10 +39,9 @@ COMPACT_SECONDS = 600.0  # of processor time
 MOST_JOBS = 2_000  # of one upload, listed together
 Compact = Callable[[SessionHandle], object]
 REFUSED_NAMED = 20  # files named in an error
+Report = Callable[[int, int], None]  # done, total
 RunReread = Callable[[str], Iterable[tuple[int, int, Progress]]]  # of a collection
-RunSync = Callable[
-    [str, Callable[[int, int], None]], object
-]  # of a source id; the callback takes done and total
+RunSync = Callable[[str, Report], object]  # of a source id
 WITHOUT_ROOM = (errno.ENOSPC, errno.EDQUOT)
 NO_ROOM = "A disk that this server writes to is full. Make room; nothing that was stored is lost."
 NOT_WHOLE = "the upload did not arrive whole. Send the file again."
@@ -124,8 +122,7 @@ class TableUploads:
 
 def uploads_for(engine: Engine, data_dir: Path) -> Uploads:
     """Return a storage of uploads: a folder beside a SQLite database, else the database."""
-    is_here = engine.dialect.name == "sqlite"
-    if is_here:
+    if engine.dialect.name == "sqlite":
         return FolderUploads(data_dir / "uploads", stay=lambda: deletions_wait(engine))
     return TableUploads(engine)
 
@@ -174,20 +171,37 @@ class BackgroundJobs:
 
     def run_rereads(self, run: RunReread) -> None:
         """Set the function that reads the documents of a collection again."""
-        self._queue.handle(REREAD, partial(self._reread_documents, run))
+
+        def handle(running: RunningJob) -> None:
+            refused = []
+            owner = running.job.owner
+            # Each file has its own limits.
+            with acting(owner, "a job"), limited(Budget(math.inf, owner=owner)):
+                for done, total, progress in run(running.job.subject):
+                    running.report(done, total)
+                    if progress.stage is Stage.FAILED:
+                        refused.append(progress.reason)
+            if refused:
+                raise UserError(" ".join(refused[:REFUSED_NAMED]))
+
+        self._queue.handle(REREAD, handle)
 
     def submit_reread(self, collection_id: str, *, owner: str = "") -> Job:
         """Queue reading again what older readers read.
 
         Started again, it continues with the rest.
         """
-        waiting = self._queue.table.queued(REREAD, collection_id)
+        return self._submit_once(REREAD, collection_id, owner, collection_id)
+
+    def _submit_once(self, kind: str, subject: str, owner: str, collection_id: str) -> Job:
+        """Queue a job, or return the one that is queued and will do the same."""
+        waiting = self._queue.table.queued(kind, subject)
         if waiting is not None:
             return waiting
-        self._queue.table.forget_ended(REREAD, collection_id)
-        return self._queue.submit(REREAD, collection_id, owner=owner, collection_id=collection_id)
+        self._queue.table.forget_ended(kind, subject)
+        return self._queue.submit(kind, subject, owner=owner, collection_id=collection_id)
 
-    def _giving_way(self, running: RunningJob) -> Callable[[int, int], None]:
+    def _giving_way(self, running: RunningJob) -> Report:
         """Return a progress callback that lets other jobs run.
 
         It does so only once the job has run for as long as it took to get back to where it was.
@@ -228,12 +242,8 @@ class BackgroundJobs:
 
     def submit_sync(self, source: DocumentSource) -> Job:
         """Queue a sync, or return the one that is queued: it will see all changes when it runs."""
-        waiting = self._queue.table.queued(SYNC, source.id)
-        if waiting is not None:
-            return waiting
-        self._queue.table.forget_ended(SYNC, source.id)
         owner = LOCAL_SYNCER if source.kind == FOLDER else SYNCER
-        return self._queue.submit(SYNC, source.id, owner=owner, collection_id=source.collection_id)
+        return self._submit_once(SYNC, source.id, owner, source.collection_id)
 
     def job(self, job_id: str) -> Job:
         """Return a job. Raises NotFound."""
@@ -276,52 +286,31 @@ class BackgroundJobs:
         self._queue.stop()
 
     def _ingest(self, running: RunningJob) -> None:
-        upload_id, name = running.job.id, running.job.subject
-        if running.job.has_arrived and not self._ingestion().holds(name, running.job.collection_id):
+        job = running.job
+        if job.has_arrived and not self._ingestion().holds(job.subject, job.collection_id):
             return  # stored before the process was killed, and moved or deleted since
+        last: Progress | None = None
         try:
-            file = self._uploads.file(upload_id, name=name)
-            job = running.job
             file = replace(
-                file,
+                self._uploads.file(job.id, name=job.subject),
                 owner=job.owner,
                 collection_id=job.collection_id,
                 job_id=job.id,
                 has_arrived=job.has_arrived,
             )
-            self._ingest_file(running, file)
+            # A file is read under its own limits.
+            with acting(job.owner, "a job"), limited(Budget(math.inf, owner=job.owner)):
+                for last in self._ingestion().ingest([file]):
+                    running.report(last.done, last.total)
+            if last is not None:
+                self._metrics.documents.labels(last.stage.value).inc()
+                if last.stage is Stage.FAILED:
+                    raise last.error or Unreadable(file.name, last.reason)
         except (QueueStopped, *AWAY):
             raise  # the job runs again and needs its upload
         except BaseException:
-            self._uploads.forget(upload_id)
+            self._uploads.forget(job.id)
             raise
-
-    def _ingest_file(self, running: RunningJob, file: IncomingFile) -> None:
-        last: Progress | None = None
-        with (
-            acting(file.owner, "a job"),
-            limited(Budget(math.inf, owner=file.owner)),
-        ):  # a file is read under its own limits
-            for progress in self._ingestion().ingest([file]):
-                running.report(progress.done, progress.total)
-                last = progress
-        if last is not None:
-            self._metrics.documents.labels(last.stage.value).inc()
-            if last.stage is Stage.FAILED:
-                raise last.error or Unreadable(file.name, last.reason)
-
-    def _reread_documents(self, run: RunReread, running: RunningJob) -> None:
-        refused = []
-        owner = running.job.owner
-        with (
-            acting(owner, "a job"),
-            limited(Budget(math.inf, owner=owner)),  # each file has its own limits
-        ):
-            for done, total, report in run(running.job.subject):
-                running.report(done, total)
-                refused += [report.reason] if report.stage is Stage.FAILED else []
-        if refused:
-            raise UserError(" ".join(refused[:REFUSED_NAMED]))
 
     def _compact_session(self, running: RunningJob) -> None:
         session_id, _, owner = running.job.subject.partition(" ")

@@ -29,6 +29,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
+    Select,
     and_,
     delete,
     func,
@@ -101,12 +102,9 @@ class JobTable:
         return job
 
     def set(self, job_id: str, **values: Any) -> None:
+        values |= {"updated_at": datetime.now(UTC)}
         with writing(self._engine) as connection:
-            connection.execute(
-                update(jobs)
-                .where(jobs.c.id == job_id)
-                .values(updated_at=datetime.now(UTC), **values)
-            )
+            connection.execute(update(jobs).where(jobs.c.id == job_id).values(values))
 
     def claim(self, job_id: str) -> bool:
         """Begin a queued job; False if it is not queued, or no longer."""
@@ -140,55 +138,43 @@ class JobTable:
     def touch(self, job_ids: Collection[str]) -> None:
         """Set `updated_at` of running jobs to now, to show that they are alive."""
         if job_ids:
+            now = {"updated_at": datetime.now(UTC)}
             with writing(self._engine) as connection:
-                connection.execute(
-                    update(jobs).where(jobs.c.id.in_(job_ids)).values(updated_at=datetime.now(UTC))
-                )
+                connection.execute(update(jobs).where(jobs.c.id.in_(job_ids)).values(now))
 
     def job(self, job_id: str) -> Job:
-        with reading(self._engine) as connection:
-            query = select(jobs).where(jobs.c.id == storable(job_id))
-            row = connection.execute(query).one_or_none()
-        if row is None:
+        rows = self._jobs(select(jobs).where(jobs.c.id == storable(job_id)))
+        if not rows:
             raise NotFound(f"There is no job {job_id!r}.")
-        return _job_from(row)
+        return rows[0]
 
     def newest(self, kind: str, *, limit: int = 50) -> list[Job]:
         """Return the jobs of a kind, newest first."""
-        with reading(self._engine) as connection:
-            rows = connection.execute(
-                select(jobs)
-                .where(jobs.c.kind == kind)
-                .order_by(jobs.c.created_at.desc())
-                .limit(limit)
-            )
-            return [_job_from(row) for row in rows]
+        query = select(jobs).where(jobs.c.kind == kind).order_by(jobs.c.created_at.desc())
+        return self._jobs(query.limit(limit))
 
     def unfinished(self, *states: JobState) -> list[Job]:
         """Return the jobs in these states, by default queued and running, oldest first."""
-        wanted = [state.value for state in states] or UNFINISHED
+        values = [state.value for state in states] or UNFINISHED
+        query = select(jobs).where(jobs.c.state.in_(values)).order_by(jobs.c.created_at)
+        return self._jobs(query.limit(LOOKED_AT))
+
+    def _jobs(self, query: Select[Any]) -> list[Job]:
         with reading(self._engine) as connection:
-            rows = connection.execute(
-                select(jobs)
-                .where(jobs.c.state.in_(wanted))
-                .order_by(jobs.c.created_at)
-                .limit(LOOKED_AT)
-            )
-            return [_job_from(row) for row in rows]
+            return [_job_from(row) for row in connection.execute(query)]
 
     def due(self, *, of_each: int = OF_EACH) -> list[Job]:
         """Return queued jobs that are due, up to `of_each` of each owner, oldest first."""
-        is_due = or_(jobs.c.due_at.is_(None), jobs.c.due_at <= datetime.now(UTC))
-        place = func.row_number().over(
-            partition_by=jobs.c.owner, order_by=(jobs.c.created_at, jobs.c.id)
+        in_order = jobs.c.created_at, jobs.c.id
+        place = func.row_number().over(partition_by=jobs.c.owner, order_by=in_order)
+        queued = select(jobs.c.id, place.label("place")).where(
+            jobs.c.state == JobState.QUEUED.value,
+            or_(jobs.c.due_at.is_(None), jobs.c.due_at <= datetime.now(UTC)),
         )
-        queued = select(jobs.c.id, place.label("place"))
-        queued = queued.where(jobs.c.state == JobState.QUEUED.value, is_due)
         with reading(self._engine) as connection:
             first = queued.where(_may_go_on(connection)).subquery()
             query = select(jobs).join(first, first.c.id == jobs.c.id)
-            query = query.where(first.c.place <= of_each)
-            rows = connection.execute(query.order_by(jobs.c.created_at, jobs.c.id))
+            rows = connection.execute(query.where(first.c.place <= of_each).order_by(*in_order))
             return [_job_from(row) for row in rows]
 
     def is_unfinished(self, job_id: str) -> bool:
@@ -212,20 +198,15 @@ class JobTable:
 
     def forget_ended(self, kind: str, subject: str) -> None:
         """Delete the ended jobs of a kind and subject, for jobs that recur often."""
-        has_ended = jobs.c.state.not_in(UNFINISHED)
+        is_alike = and_(jobs.c.kind == kind, jobs.c.subject == subject)
         with writing(self._engine) as connection:
-            connection.execute(
-                delete(jobs).where(jobs.c.kind == kind, jobs.c.subject == subject, has_ended)
-            )
+            connection.execute(delete(jobs).where(is_alike, jobs.c.state.not_in(UNFINISHED)))
 
     def queued(self, kind: str, subject: str) -> Job | None:
         """Return a job of a kind and subject that no worker has begun, or None."""
-        query = select(jobs).where(
-            jobs.c.kind == kind, jobs.c.subject == subject, jobs.c.state == JobState.QUEUED.value
-        )
-        with reading(self._engine) as connection:
-            row = connection.execute(query.limit(1)).first()
-        return _job_from(row) if row is not None else None
+        is_alike = and_(jobs.c.kind == kind, jobs.c.subject == subject)
+        query = select(jobs).where(is_alike, jobs.c.state == JobState.QUEUED.value)
+        return next(iter(self._jobs(query.limit(1))), None)
 
 
 def _may_go_on(connection: Connection) -> ColumnElement[bool]:
@@ -595,17 +576,19 @@ class JobQueue:
         """Sort jobs: owners with the fewest running jobs first, then those served longest ago."""
         at_work = Counter(self._running.values())
         share = max(1, self._workers - 1)
-        due = [
-            job for job in due if job.kind in self._handlers
-        ]  # a newer host runs the other kinds
-        able = [job for job in due if not job.owner or at_work[job.owner] < share]
+        able = [
+            job
+            for job in due
+            if job.kind in self._handlers  # a newer host runs the other kinds
+            if not job.owner or at_work[job.owner] < share
+        ]
         return sorted(able, key=lambda job: (at_work[job.owner], self._served.get(job.owner, 0)))
 
     def _do(self, job: Job) -> None:
         began = time.monotonic()
         handler, after = self._handlers[job.kind]
         try:
-            handler(RunningJob(job, self._progress(job.id)))
+            handler(RunningJob(job, partial(self._report, job.id)))
         except QueueStopped as left:
             behind = {"created_at": datetime.now(UTC)} if isinstance(left, GaveWay) else {}
             self.table.set(job.id, state=JobState.QUEUED.value, **behind)
@@ -637,13 +620,10 @@ class JobQueue:
     def _fail(self, job_id: str, reason: str) -> None:
         self.table.set(job_id, state=JobState.FAILED.value, error=storable(reason))
 
-    def _progress(self, job_id: str) -> Callable[[int, int], None]:
-        def report(done: int, total: int) -> None:
-            if self._stopping.is_set():
-                raise QueueStopped
-            self.table.set(job_id, done=done, total=total)
-
-        return report
+    def _report(self, job_id: str, done: int, total: int) -> None:
+        if self._stopping.is_set():
+            raise QueueStopped
+        self.table.set(job_id, done=done, total=total)
 
 
 def _reason(error: Exception) -> str:
