@@ -26,7 +26,6 @@ from rag.operations.repository import BackupManifest, BackupRepository, folder_b
 from rag.operations.snapshot import (
     ENDING,
     FileRecord,
-    Snapshot,
     checksum,
     put_back,
     refuse_emptied,
@@ -38,6 +37,7 @@ from rag.search.lexical_schema import count_words, rebuild_words
 
 SPARE_BYTES = 64 << 20
 LATE_SECONDS = 5.0  # how long to wait for the file of a document stored just before
+COUNTED = {"documents": documents, "tables": tables, "conversations": sessions}
 FileReport = Callable[[int, int], None]  # files done, files in all
 
 
@@ -99,7 +99,10 @@ def back_up(
             created_at=now.isoformat(timespec="seconds"),
             version=library.version,
             revision=snapshot.revision,
-            counts=_counts(snapshot),
+            counts={
+                name: snapshot.connection.scalar(select(func.count()).select_from(table)) or 0
+                for name, table in COUNTED.items()
+            },
             database=database,
             files=copying.copied,
             missing={file.name: sorted(file.documents) for file in copying.missing},
@@ -182,59 +185,50 @@ class _Copying:
                 self.copied[file.name] = FileRecord(size, file.checksum)
                 return True
             try:
-                noted = self._brought(file, blobs, name)
+                copied = self._link(file, blobs, name) or _written(
+                    self._target, file.name, blocks(blobs.open(name))
+                )
             except FileNotFoundError:
                 continue
-            if file.checksum in (None, noted.checksum):
-                self.copied[file.name] = noted
+            if file.checksum in (None, copied.checksum):
+                self.copied[file.name] = copied
                 return True
             self._target.remove([file.name])  # its content does not match its name
         return False
 
-    def _brought(self, file: NeededFile, blobs: Blobs, name: str) -> FileRecord:
-        can_link = isinstance(blobs, FolderBlobs) and isinstance(self._target, FolderBlobs)
-        if self._links and can_link:
-            assert isinstance(blobs, FolderBlobs)
-            assert isinstance(self._target, FolderBlobs)
-            if self._target.link(file.name, path := blobs.path(name)):
+    def _link(self, file: NeededFile, blobs: Blobs, name: str) -> FileRecord | None:
+        if self._links and isinstance(blobs, FolderBlobs) and isinstance(self._target, FolderBlobs):
+            path = blobs.path(name)
+            if self._target.link(file.name, path):
                 return FileRecord(path.stat().st_size, checksum(path))
-        return _written(self._target, file.name, blocks(blobs.open(name)))
-
-
-class _Digest:
-    """Computes the size and checksum of data that passes through."""
-
-    def __init__(self) -> None:
-        self._size = 0
-        self._digest = hashlib.sha256()
-
-    def over(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        for part in parts:
-            self._size += len(part)
-            self._digest.update(part)
-            yield part
-
-    def record(self) -> FileRecord:
-        return FileRecord(self._size, self._digest.hexdigest())
+        return None
 
 
 def _written(target: Blobs, name: str, parts: Iterable[bytes]) -> FileRecord:
-    digest = _Digest()
-    target.write(name, digest.over(parts))
-    return digest.record()
+    """Write a file; return its size and checksum, computed on the way."""
+    size, digest = 0, hashlib.sha256()
+
+    def counted() -> Iterator[bytes]:
+        nonlocal size
+        for part in parts:
+            size += len(part)
+            digest.update(part)
+            yield part
+
+    target.write(name, counted())
+    return FileRecord(size, digest.hexdigest())
 
 
 def _needed(library: Library, connection: Connection) -> Iterator[NeededFile]:
     """Yield the files that the database names."""
     of_content: dict[str, list[str]] = {}
-    for content_hash, name in connection.execute(
-        select(documents.c.content_hash, documents.c.name)
+    is_removed = source_files.c.standing.in_(("removing", "removed", "back"))
+    for query in (
+        select(documents.c.content_hash, documents.c.name),
+        select(source_files.c.content_hash, source_files.c.document_name).where(is_removed),
     ):
-        of_content.setdefault(content_hash, []).append(name)
-    standing = source_files.c.standing.in_(("removing", "removed", "back"))
-    removed = select(source_files.c.content_hash, source_files.c.document_name).where(standing)
-    for content_hash, name in connection.execute(removed):
-        of_content.setdefault(content_hash, []).append(name)
+        for content_hash, name in connection.execute(query):
+            of_content.setdefault(content_hash, []).append(name)
     for content_hash, names in sorted(of_content.items()):
         if content_hash:
             name = f"{content_hash[:2]}/{content_hash}"
@@ -250,14 +244,6 @@ def _needed(library: Library, connection: Connection) -> Iterator[NeededFile]:
         )
         for upload_id, name in connection.execute(waiting.order_by(jobs.c.id)):
             yield NeededFile(f"uploads/{upload_id}", ((library.uploads, upload_id),), [name])
-
-
-def _counts(snapshot: Snapshot) -> dict[str, int]:
-    named = {"documents": documents, "tables": tables, "conversations": sessions}
-    return {
-        name: int(snapshot.connection.execute(select(func.count()).select_from(table)).scalar_one())
-        for name, table in named.items()
-    }
 
 
 UNFINISHED = "restoring.json"  # exists while a restore is unfinished
@@ -289,8 +275,19 @@ def restore(
     Raises UserError for an incomplete backup, Conflict where the target is not empty, SetupError
     for a backup of a newer version.
     """
-    _refuse_newer(manifest)
-    _refuse_lacking(repository, manifest)
+    if manifest.revision not in revisions():
+        raise SetupError(
+            f"Backup {manifest.id} was made by version {manifest.version} (schema "
+            f"{manifest.revision}), which is newer than this one ({newest_revision()}). Install "
+            "that version to restore it."
+        )
+    if lacking := repository.lacking(manifest):
+        raise UserError(
+            f"Backup {manifest.id} in {repository.place} is not whole: {len(lacking)} of "
+            f"{len(manifest.all_files)} files that its manifest names are gone or of another "
+            f"length ({', '.join(lacking[:5])}). Nothing was restored. Take another backup: "
+            f"{', '.join(id_ for id_ in repository.ids() if id_ != manifest.id) or 'none'}."
+        )
     goes_on = _begun(target, manifest)
     _check_room(manifest, target)
     (target.folder / UNFINISHED).write_text(json.dumps({"backup": manifest.id}))
@@ -314,25 +311,6 @@ def refuse_unfinished(folder: Path) -> None:
         raise SetupError(
             f"A backup was being put back into {folder}, and that did not come to its end. Run "
             "`groundnote restore` again with the same backup; nothing is opened before."
-        )
-
-
-def _refuse_newer(manifest: BackupManifest) -> None:
-    if manifest.revision not in revisions():
-        raise SetupError(
-            f"Backup {manifest.id} was made by version {manifest.version} (schema "
-            f"{manifest.revision}), which is newer than this one ({newest_revision()}). Install "
-            "that version to restore it."
-        )
-
-
-def _refuse_lacking(repository: BackupRepository, manifest: BackupManifest) -> None:
-    if lacking := repository.lacking(manifest):
-        raise UserError(
-            f"Backup {manifest.id} in {repository.place} is not whole: {len(lacking)} of "
-            f"{len(manifest.all_files)} files that its manifest names are gone or of another "
-            f"length ({', '.join(lacking[:5])}). Nothing was restored. Take another backup: "
-            f"{', '.join(id_ for id_ in repository.ids() if id_ != manifest.id) or 'none'}."
         )
 
 
@@ -385,9 +363,11 @@ def _check_room(manifest: BackupManifest, target: EmptyLibrary) -> None:
 
 def _checked(repository: BackupRepository, name: str, file: FileRecord) -> Iterator[bytes]:
     """Yield a file of the backup; raises UserError at its end if the checksum differs."""
-    digest = _Digest()
-    yield from digest.over(blocks(repository.blobs.open(name)))
-    if digest.record().checksum != file.checksum:
+    digest = hashlib.sha256()
+    for block in blocks(repository.blobs.open(name)):
+        digest.update(block)
+        yield block
+    if digest.hexdigest() != file.checksum:
         raise UserError(
             f"{name} of the backup in {repository.place} is damaged: its checksum is another. "
             "Take another backup; nothing can be opened here before."

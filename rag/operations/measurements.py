@@ -75,9 +75,12 @@ class SharedFigures(Collector):
                 for key, sample in samples.items()
                 if not sample.name.endswith(CREATED)
             ]
-            for key in [key for key in others if _is_of(metric.name, key)]:
-                name, labels = _parts(key)
-                metric.add_sample(name, labels, others.pop(key))
+            of_metric = {f"{metric.name}_{part}" for part in ("total", "bucket", "sum", "count")}
+            for key in list(others):
+                name, *labels = key.split("\t")
+                if name in of_metric:
+                    values = dict(label.split("=", 1) for label in labels)
+                    metric.add_sample(name, values, others.pop(key))
             yield metric
 
 
@@ -100,13 +103,3 @@ def _sum(rows: list[Samples]) -> Samples:
 
 def _key(name: str, labels: dict[str, str]) -> str:
     return "\t".join([name, *(f"{label}={labels[label]}" for label in sorted(labels))])
-
-
-def _parts(key: str) -> tuple[str, dict[str, str]]:
-    name, *labels = key.split("\t")
-    return name, dict(label.split("=", 1) for label in labels)
-
-
-def _is_of(metric: str, key: str) -> bool:
-    name = key.split("\t", 1)[0]
-    return name in (f"{metric}_total", f"{metric}_bucket", f"{metric}_sum", f"{metric}_count")

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
@@ -161,7 +162,9 @@ def note_manifest(
     """
     now, before = take_inventory(engine), read_manifest(folder)
     if not now.library and engine.dialect.name == "sqlite":
-        now = replace(now, library=_give_name(engine))
+        now = replace(now, library=1 + secrets.randbelow(2**31 - 1))
+        with writing(engine) as connection:
+            connection.exec_driver_sql(f"PRAGMA user_version = {now.library}")
     if before is not None:
         if not accepts:
             furthest = {
@@ -177,13 +180,6 @@ def note_manifest(
     half = folder / f"{FILE}.part"
     half.write_text(json.dumps(asdict(replace(now, rows=rows))))
     half.replace(folder / FILE)
-
-
-def _give_name(engine: Engine) -> int:
-    name = 1 + secrets.randbelow(2**31 - 1)
-    with writing(engine) as connection:
-        connection.exec_driver_sql(f"PRAGMA user_version = {name}")
-    return name
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -290,9 +286,13 @@ class Snapshot:
         if self.path is not None:
             yield SQLITE_NAME, _compressed(blocks(self.path.open("rb")))
             return
-        for table, columns in _columns_by_table(self.connection).items():
-            copy = f"COPY (SELECT {_names(columns)} FROM {_names([table])}) TO STDOUT"
-            header = ",".join(columns).encode() + b"\n"
+        columns: dict[str, list[str]] = {}
+        for table, column in self.connection.execute(_COLUMNS):
+            if not table.startswith(INDEX_TABLES):
+                columns.setdefault(table, []).append(column)
+        for table, names in columns.items():
+            copy = f"COPY (SELECT {_names(names)} FROM {_names([table])}) TO STDOUT"
+            header = ",".join(names).encode() + b"\n"
             yield f"{table}{TABLE_ENDING}", _compressed(_copied(self.connection, copy, header))
 
 
@@ -315,7 +315,9 @@ def taken(engine: Engine, staging: Path) -> Iterator[Snapshot]:
             closing(sqlite3.connect(path)) as copy,
         ):
             live.backup(copy)  # in one step: otherwise each concurrent write restarts it
-        snapshot = create_engine("sqlite://", creator=lambda: _read_only(path))
+        uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+        connect = partial(sqlite3.connect, uri, uri=True, check_same_thread=False)
+        snapshot = create_engine("sqlite://", creator=connect)
         try:
             _refuse_damage(snapshot)
             with snapshot.connect() as connection:
@@ -328,11 +330,6 @@ def _refuse_damage(engine: Engine) -> None:
     damaged = damaged_tables(engine)
     if damaged and not is_of_words(damaged):
         raise StorageFailed(damage_in_words(damaged))
-
-
-def _read_only(path: Path) -> sqlite3.Connection:
-    uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-    return sqlite3.connect(uri, uri=True, check_same_thread=False)
 
 
 def size_of(engine: Engine) -> int:
@@ -436,14 +433,6 @@ def _follow_sequences(connection: Connection) -> None:
                 )
 
 
-def _columns_by_table(connection: Connection) -> dict[str, list[str]]:
-    results: dict[str, list[str]] = {}
-    for table, column in connection.execute(_COLUMNS):
-        if not table.startswith(INDEX_TABLES):
-            results.setdefault(table, []).append(column)
-    return results
-
-
 def _names(names: Iterable[str]) -> str:
     return ", ".join('"' + name.replace('"', '""') + '"' for name in names)
 
@@ -480,7 +469,5 @@ def tables_without_rows(
 
 def documents_of(tables: "TableStore", table_ids: set[str]) -> dict[str, str]:
     """Return the names of these tables' documents, by id."""
-    of = (
-        [table for table in tables.tables(EVERYTHING) if table.id in table_ids] if table_ids else []
-    )
-    return {table.document_id: table.document_name for table in of}
+    stored = tables.tables(EVERYTHING) if table_ids else []
+    return {table.document_id: table.document_name for table in stored if table.id in table_ids}
