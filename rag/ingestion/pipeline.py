@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from queue import SimpleQueue
@@ -23,7 +23,7 @@ from rag.documents.sandbox import GuardedLoader
 from rag.documents.store import EmbeddingClaims, ExistingDocument, SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
 from rag.errors import Conflict, IndexAway, ModelError, NotFound, TooLarge, Unreadable, UserError
-from rag.records import EVERYTHING, Chunk, Document, ReadingReport, Right
+from rag.records import EVERYTHING, Chunk, Document, Right
 from rag.runtime.budget import Lane, Prefetch, as_done
 from rag.runtime.progress import Progress, Stage, Unsearchable
 from rag.seams import ChunkIndex, Embedder, Matrix, Renewable
@@ -146,24 +146,22 @@ class FileReader:
         """Read and cut a file; an internal error becomes Unreadable, so that it stops no other
         file.
         """
-        try:
-            return self._cut(file, data, content_hash, document_id)
-        except FAULTS as fault:
-            log.exception("reading %s failed", file.name)
-            text = f"reading it failed in a way that should not happen ({type(fault).__name__})"
-            raise Unreadable(file.name, f"{text}. The details are in the log.") from fault
-
-    def _cut(
-        self, file: IncomingFile, data: bytes, content_hash: str, document_id: str
-    ) -> StoredDocument:
         name = file.name
-        parsed = self._loader.load(name, data)
         count_tokens, max_tokens = self._embedder.count_tokens, self._embedder.max_tokens
-        title = fit_title(parsed.title, count_tokens=count_tokens, max_tokens=max_tokens)
-        where = document_id, name, title
-        tables = list(self._tables.make(Origin(*where), parsed.tables))
-        sections = (*parsed.sections, *profiles(tables, first=len(parsed.sections)))
-        chunks = cut(*where, sections, count_tokens=count_tokens, max_tokens=max_tokens)
+        try:
+            parsed = self._loader.load(name, data)
+            title = fit_title(parsed.title, count_tokens=count_tokens, max_tokens=max_tokens)
+            where = document_id, name, title
+            tables = list(self._tables.make(Origin(*where), parsed.tables))
+            sections = (*parsed.sections, *profiles(tables, first=len(parsed.sections)))
+            chunks = cut(*where, sections, count_tokens=count_tokens, max_tokens=max_tokens)
+            # From the file's source where the file itself names none.
+            author = parsed.report.author or shorten(one_line(file.author), HEADING_CHARS)
+            date = parsed.report.date or day_in(file.date)
+        except FAULTS as fault:
+            log.exception("reading %s failed", name)
+            text = f"reading it failed in a way that should not happen ({type(fault).__name__})"
+            raise Unreadable(name, f"{text}. The details are in the log.") from fault
         document = Document(
             document_id,
             name,
@@ -176,18 +174,12 @@ class FileReader:
             parsed.names,
             file.owner,
             file.collection_id,
-            _with_source(parsed.report, file),
+            replace(parsed.report, author=author, date=date),
             file.url,
         )
         return StoredDocument(
             document, sections, chunks, tables, file.job_id, data, in_place=file.has_arrived
         )
-
-
-def _with_source(report: ReadingReport, file: IncomingFile) -> ReadingReport:
-    """Fill in author and date from the file's source where the file itself names none."""
-    author = report.author or shorten(one_line(file.author), HEADING_CHARS)
-    return replace(report, author=author, date=report.date or day_in(file.date))
 
 
 def _gather_batches(
@@ -216,16 +208,12 @@ def _once_each(files: Iterable[IncomingFile]) -> Iterator[IncomingFile | Progres
     seen: set[str] = set()
     for file in files:
         if file.name in seen:
-            yield _failed(
-                file.name,
-                UserError(
-                    f"{file.name}: another file of this name came before it and was taken. "
-                    "Rename one of the two and send it again."
-                ),
-            )
-            continue
-        seen.add(file.name)
-        yield file
+            text = f"{file.name}: another file of this name came before it and was taken. "
+            error = UserError(f"{text}Rename one of the two and send it again.")
+            yield _failed(file.name, error)
+        else:
+            seen.add(file.name)
+            yield file
 
 
 def _failed(name: str, error: UserError) -> Progress:
@@ -283,22 +271,14 @@ class Ingestion:
 
         A file that fails stops no other. While files are embedded the next are read and stored.
         """
-        with self._counted() as is_alone:
-            if is_alone:
-                self._finish_others()
-            yield from self._ingested(files)
-
-    @contextmanager
-    def _counted(self) -> Iterator[bool]:
-        """Count a running ingest; yield whether it is the only one.
-
-        Beside others, chunks that are not embedded yet are not the remains of a killed ingest.
-        """
         with self._counting:
             self._worker_count += 1
             is_alone = self._worker_count == 1
         try:
-            yield is_alone
+            # Beside another ingest, chunks without vectors are not what a killed one left.
+            if is_alone:
+                self._finish_others()
+            yield from self._ingested(files)
         finally:
             with self._counting:
                 self._worker_count -= 1
@@ -314,7 +294,8 @@ class Ingestion:
         with Prefetch(self._reader.stored(files, reports), most=BATCHES_AHEAD) as batches:
             while not batches.is_over:
                 stored = batches.take(patience=REPORT_SECONDS)
-                yield from _waiting_reports(reports)
+                while not reports.empty():
+                    yield reports.get()
                 for documents, new_chunks in stored:
                     yield from waiting.add(documents, new_chunks)
                 if waiting:
@@ -323,10 +304,8 @@ class Ingestion:
     def _finish_others(self) -> None:
         """Embed what a killed ingest left, since an unchanged file is reported as searchable."""
         if self._store.unembedded(1):
-            with (
-                suppress(ModelError, IndexAway),
-                self._turn,
-            ):  # the new files' reports will show the error
+            # An error is shown by the reports of the new files.
+            with suppress(ModelError, IndexAway), self._turn:
                 for _ in self._embed_missing():
                     pass
 
@@ -346,11 +325,7 @@ class Ingestion:
         """
         document = self._store.document(document_id, EVERYTHING)
         self._tables.remove(self._store.delete(document_id).removed_tables)
-        if self._turn.acquire(blocking=False):
-            try:
-                self._remove_deleted()
-            finally:
-                self._turn.release()
+        self._unless_embedding(self._remove_deleted)
         return document
 
     def move(self, document_id: str, collection_id: str) -> None:
@@ -360,9 +335,12 @@ class Ingestion:
         deletion; no chunk is embedded again.
         """
         self._store.move(document_id, collection_id)
+        self._unless_embedding(self._file_moved)
+
+    def _unless_embedding(self, follow: Callable[[], None]) -> None:
         if self._turn.acquire(blocking=False):
             try:
-                self._file_moved()
+                follow()
             finally:
                 self._turn.release()
 
@@ -428,15 +406,19 @@ class Ingestion:
         try:
             while True:
                 embedded = yield from self._round(waiting)
-                if self._is_over(waiting, embedded):
+                if self._claims is not None:
+                    is_over = self._claims.are_done(waiting.chunk_ids())
+                else:
+                    is_over = waiting.is_done() or not embedded
+                if is_over:
                     break
                 if not embedded:
                     yield from waiting.all(Stage.EMBEDDING)  # other processes embed them
                     time.sleep(OTHERS_SECONDS)
         except (ModelError, IndexAway) as error:
             yield from waiting.failed(error)
-            return
-        yield from waiting.finished()
+        else:
+            yield from waiting.finished()
 
     def _round(self, waiting: Unsearchable) -> Generator[Progress, None, int]:
         """Embed some of the waiting chunks, in turn with other ingests; return how many."""
@@ -453,11 +435,6 @@ class Ingestion:
                 yield from waiting.embedded(chunks)
             self._file_moved()
         return embedded
-
-    def _is_over(self, waiting: Unsearchable, embedded: int) -> bool:
-        if self._claims is not None:
-            return self._claims.are_done(waiting.chunk_ids())
-        return waiting.is_done() or not embedded
 
     def _embed_missing(
         self, is_enough: Callable[[], bool] = bool, of: Sequence[str] = ()
@@ -501,9 +478,8 @@ class Ingestion:
     def _write(self, chunks: list[Chunk], vectors: Matrix) -> list[Chunk]:
         try:
             ids = [chunk.id for chunk in chunks]
-            with (
-                self._one_writer()
-            ):  # a reindex in between would leave removed chunks marked as embedded
+            # A reindex in between would leave removed chunks marked as embedded.
+            with self._one_writer():
                 self._index.add(ids, vectors, [chunk.collection_id for chunk in chunks])
                 deleted_meanwhile = self._store.mark_embedded(ids)
             if deleted_meanwhile:
@@ -534,12 +510,6 @@ class Ingestion:
             self._store.forget_removed(ids)
             # Another host may have added some of them again meanwhile.
             self._store.mark_unembedded(ids)
-
-
-def _waiting_reports(reports: SimpleQueue[Progress]) -> Iterator[Progress]:
-    """Yield the reports that are in the queue now."""
-    while not reports.empty():
-        yield reports.get()
 
 
 def stored_files(store: SqlDocumentStore, documents: Iterable[Document]) -> Iterator[IncomingFile]:
