@@ -39,9 +39,9 @@ COMPACT_SECONDS = 600.0  # of processor time
 MOST_JOBS = 2_000  # of one upload, listed together
 Compact = Callable[[SessionHandle], object]
 REFUSED_NAMED = 20  # files named in an error
-Report = Callable[[int, int], None]  # done, total
+ReportProgress = Callable[[int, int], None]  # done, total
 RunReread = Callable[[str], Iterable[tuple[int, int, Progress]]]  # of a collection
-RunSync = Callable[[str, Report], object]  # of a source id
+RunSync = Callable[[str, ReportProgress], object]  # of a source id
 WITHOUT_ROOM = (errno.ENOSPC, errno.EDQUOT)
 NO_ROOM = "A disk that this server writes to is full. Make room; nothing that was stored is lost."
 NOT_WHOLE = "the upload did not arrive whole. Send the file again."
@@ -201,7 +201,7 @@ class BackgroundJobs:
         self._queue.table.forget_ended(kind, subject)
         return self._queue.submit(kind, subject, owner=owner, collection_id=collection_id)
 
-    def _giving_way(self, running: RunningJob) -> Report:
+    def _giving_way(self, running: RunningJob) -> ReportProgress:
         """Return a progress callback that lets other jobs run.
 
         It does so only once the job has run for as long as it took to get back to where it was.
