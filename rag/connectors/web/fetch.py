@@ -5,7 +5,7 @@ import re
 import ssl
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -22,6 +22,7 @@ from rag.connectors.kinds import without_secrets
 from rag.documents.cleaning import word_set
 from rag.documents.files import safe_name
 from rag.errors import Forbidden, SourceAway, TooLarge, UserError
+from rag.seams import SourceOptions
 
 AGENT = "Groundnote"
 MOST_REDIRECTS = 5
@@ -229,11 +230,11 @@ LONGEST_NAME = 400
 HASH_CHARS = 8
 
 
-def refuse_private(url: str, private_hosts: Iterable[str]) -> None:
+def refuse_private(url: str, options: SourceOptions) -> None:
     """Raise Forbidden for an address in this network; an unknown name is left to the first sync."""
-    parts = urlsplit(url)
+    parts, guard = urlsplit(url), Guard(options.private_hosts)
     with suppress(SourceAway):
-        Guard(private_hosts).addresses(parts.hostname or "", parts.port or PORTS[parts.scheme])
+        guard.addresses(parts.hostname or "", parts.port or PORTS[parts.scheme])
 
 
 @lru_cache(1 << 16)  # many pages have the same links

@@ -56,9 +56,9 @@ def read_page(data: bytes, url: str, declared: str | None = None) -> WebPage:
     markup = decode(data, declared=declared or (stated[1].decode("ascii") if stated else None))
     check_depth(markup, url)
     tree = LexborHTMLParser(markup)
-    base = urljoin(url, _attribute(tree.css_first("base[href]"), "href"))
-    links = (_attribute(link, "href") for link in tree.css("a[href], area[href]")[:MOST_LINKS])
-    canonical = _attribute(tree.css_first("link[rel=canonical]"), "href")
+    base = urljoin(url, _href(tree.css_first("base[href]")))
+    links = map(_href, tree.css("a[href], area[href]")[:MOST_LINKS])
+    canonical = _href(tree.css_first("link[rel=canonical]"))
     title = tree.css_first("title")
     name = one_line(title.text()) if title else ""
     return WebPage(
@@ -85,8 +85,8 @@ def _joined(base: str, link: str) -> str:
         return ""
 
 
-def _attribute(element: Any, name: str) -> str:
-    return (element.attributes.get(name) or "").strip() if element is not None else ""
+def _href(element: Any) -> str:
+    return (element.attributes.get("href") or "").strip() if element is not None else ""
 
 
 def _main_text(tree: Any, markup: str, url: str) -> str:

@@ -4,7 +4,7 @@ import mimetypes
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -54,14 +54,6 @@ VAGUE_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", 
 OFFICE_ENDINGS = word_set(".pdf .docx .pptx .xlsx .xls .odt .ods .odp .epub .rtf .msg")
 FILE_ENDINGS = (OFFICE_ENDINGS | BY_ENDING.keys()) - PAGE_ENDINGS - {"", ".xml", ".json"}
 HTML_STARTS = (b"<!doctype html", b"<html")
-
-
-@dataclass(frozen=True, slots=True)
-class VisitedPage:
-    """The response of a visited address, and its links."""
-
-    content: CachedPage
-    links: tuple[str, ...] = ()
 
 
 class WebSource:
@@ -161,34 +153,32 @@ class WebSource:
             page = self._replay(look, url, count) if look.pages else self._looked(url)
             if page is None:
                 continue
-            self._now[url] = page.content
-            if page.content.name:
-                yield self._file(page.content)
+            self._now[url] = page
+            if page.name:
+                yield self._file(page)
             if left > 0 and len(queued) <= MOST_ASKED:
                 links = [link for link in self._followed(page.links) if link not in queued]
                 queued.update(links)
                 waiting.extend((link, left - 1) for link in links)
 
-    def _replay(self, look: Look, url: str, place: int) -> VisitedPage | None:
-        seen_url, seen = look.pages.popleft()
+    def _replay(self, look: Look, url: str, place: int) -> CachedPage | None:
+        seen_url, page = look.pages.popleft()
         if seen_url != url:  # written by another version of the program
             look.pages.clear()
             self.is_replaying = False
             self._log.cut(place - 1)
             return self._looked(url)
-        if seen is not None:
-            self._marks.add(seen.mark)
-        return None if seen is None else VisitedPage(seen, seen.links)
+        if page is not None:
+            self._marks.add(page.mark)
+        return page
 
-    def _looked(self, url: str) -> VisitedPage | None:
+    def _looked(self, url: str) -> CachedPage | None:
         page = self._look(url)
-        self._log.add(url, None if page is None else page.content)
+        self._log.add(url, page)
         return page
 
     def _check_bounds(self, count: int, ends: float) -> None:
-        """Raise SourceAway for a site that seems endless, such as a calendar, a search or an
-        attack.
-        """
+        """Raise SourceAway for a site that seems endless: a calendar, a search, an attack."""
         if count > MOST_ASKED or time.monotonic() > ends:
             bound = f"{MOST_ASKED:,} addresses" if count > MOST_ASKED else "eight hours of looking"
             raise SourceAway(
@@ -218,7 +208,7 @@ class WebSource:
 
     # ── One address ──────────────────────────────────────────────────────────────────────────
 
-    def _look(self, url: str) -> VisitedPage | None:
+    def _look(self, url: str) -> CachedPage | None:
         """Request an address; None for a missing or forbidden page, or no document.
 
         Raises SourceAway.
@@ -231,7 +221,7 @@ class WebSource:
             self._robots.wait(url)
             answer = self._fetcher.get(url, conditions, wants_body=_wants_body)
         except TooLarge:  # reading it says so
-            return VisitedPage(CachedPage(url, self._name_of(url, ending_in(url) or ".html")))
+            return CachedPage(url, self._name_of(url, ending_in(url) or ".html"))
         except Forbidden as error:  # an address in this network: the link is ignored
             return self._cannot_see(before, str(error)) if before else None
         except SourceAway as error:
@@ -246,7 +236,7 @@ class WebSource:
         self._failed = 0
         return self._answered(answer, url)
 
-    def _cannot_see(self, before: CachedPage | None, reason: str) -> VisitedPage | None:
+    def _cannot_see(self, before: CachedPage | None, reason: str) -> CachedPage | None:
         """Return the page as it was; one never seen is left out.
 
         Raises SourceAway after many failures in a row.
@@ -256,12 +246,12 @@ class WebSource:
             raise SourceAway(f"{reason}. Nothing is removed.")
         return self._same(before) if before else None
 
-    def _same(self, before: CachedPage) -> VisitedPage:
+    def _same(self, before: CachedPage) -> CachedPage:
         page = replace(before, name="") if before.url in self._files.values() else before
         self._marks.add(page.mark)
-        return VisitedPage(self._distinct(page), before.links)
+        return self._distinct(page)
 
-    def _answered(self, answer: FetchedPage, requested: str) -> VisitedPage | None:
+    def _answered(self, answer: FetchedPage, requested: str) -> CachedPage | None:
         url = normal(answer.url)
         leads_away = self._scope.has_host(requested) and not self._scope.has_host(url)
         if not url or leads_away or not self._robots.allow(url):
@@ -278,14 +268,14 @@ class WebSource:
         is_size = stated.isdecimal() and "content-encoding" not in answer.headers
         size = int(stated) if is_size else None
         file = replace(page, name=self._name_of(url, ending), mark=mark, size=size)
-        return VisitedPage(self._distinct(file))
+        return self._distinct(file)
 
-    def _page(self, answer: FetchedPage, seen: CachedPage) -> VisitedPage | None:
+    def _page(self, answer: FetchedPage, seen: CachedPage) -> CachedPage:
         try:
             page = page_of(answer.data, seen.url, _charset(answer))
         except (TooLarge, Unreadable):  # reading it says so
             name, mark = self._name_of(seen.url, ".html"), _hash(answer.data)
-            return VisitedPage(self._distinct(replace(seen, name=name, mark=mark)))
+            return self._distinct(replace(seen, name=name, mark=mark))
         # The canonical address, if it is another spelling of the same page.
         url, stated = seen.url, normal(page.canonical)
         if stated and self._scope.has_host(stated) and is_same_page(stated, url):
@@ -297,7 +287,7 @@ class WebSource:
         if not is_copy:
             fresh = self._distinct(replace(fresh, name=self._name_of(url, ".html")))
             self._aside(fresh.name).write_bytes(page.html)
-        return VisitedPage(fresh, page.links)
+        return fresh
 
     def _name_of(self, url: str, ending: str) -> str:
         return self._scope.name_of(hidden(url, self._options.secrets), ending)
@@ -347,7 +337,7 @@ def open_web(address: str, options: SourceOptions) -> WebSource:
         raise UserError(
             f"{masked(address)[:80]!r} is no address of the web, such as https://example.com."
         )
-    refuse_private(url, options.private_hosts)
+    refuse_private(url, options)
     return WebSource(url, options, HostLogin(address))
 
 
