@@ -92,8 +92,7 @@ def back_up(
             for name in (f"databases/{backup_id}/{file}",)
         }
         needed = list(_needed(library, snapshot.connection))
-        copying = _Copying(repository.blobs, report, links=links)
-        copying.copy(needed)
+        copied, missing = _copy_all(repository.blobs, needed, report, links=links)
         manifest = BackupManifest(
             id=backup_id,
             created_at=now.isoformat(timespec="seconds"),
@@ -104,8 +103,8 @@ def back_up(
                 for name, table in COUNTED.items()
             },
             database=database,
-            files=copying.copied,
-            missing={file.name: sorted(file.documents) for file in copying.missing},
+            files=copied,
+            missing={file.name: sorted(file.documents) for file in missing},
             settings=library.settings,
             secrets=list(library.secrets),
         )
@@ -151,57 +150,54 @@ def _size(file: NeededFile) -> int:
     return next((size for size in sizes if size is not None), 0)
 
 
-class _Copying:
-    """Copies files into a backup; files that are there already stay as they are."""
+def _copy_all(
+    target: Blobs, needed: Sequence[NeededFile], report: FileReport, *, links: bool
+) -> tuple[dict[str, FileRecord], list[NeededFile]]:
+    """Copy files into a backup, those that are there already excepted; return also what is gone."""
+    there, copied = target.sizes(), dict[str, FileRecord]()
 
-    def __init__(self, target: Blobs, report: FileReport, *, links: bool) -> None:
-        self._target = target
-        self._report = report
-        self._links = links
-        self._there = target.sizes()
-        self.copied: dict[str, FileRecord] = {}
-        self.missing: list[NeededFile] = []
+    def lacks(file: NeededFile) -> bool:
+        record = _copied(target, file, there.get(file.name), links=links)
+        if record is not None:
+            copied[file.name] = record
+        return record is None
 
-    def copy(self, needed: list[NeededFile]) -> None:
-        lacking = []
-        for count, file in enumerate(needed, start=1):
-            if not self._copy(file):
-                lacking.append(file)
-            self._report(count, len(needed))
-        until = time.monotonic() + LATE_SECONDS
-        while lacking and time.monotonic() < until:
-            time.sleep(LATE_SECONDS / 10)
-            lacking = [file for file in lacking if not self._copy(file)]
-            if all(file.checksum is None for file in lacking):
-                break
-        self.missing = lacking
+    lacking = []
+    for count, file in enumerate(needed, start=1):
+        if lacks(file):
+            lacking.append(file)
+        report(count, len(needed))
+    until = time.monotonic() + LATE_SECONDS
+    while lacking and time.monotonic() < until:
+        time.sleep(LATE_SECONDS / 10)
+        lacking = [file for file in lacking if lacks(file)]
+        if all(file.checksum is None for file in lacking):
+            break
+    return copied, lacking
 
-    def _copy(self, file: NeededFile) -> bool:
-        for blobs, name in file.places:
-            size = blobs.size(name)
-            if size is None:
-                continue
-            if file.checksum is not None and self._there.get(file.name) == size:
-                self.copied[file.name] = FileRecord(size, file.checksum)
-                return True
-            try:
-                copied = self._link(file, blobs, name) or _written(
-                    self._target, file.name, blocks(blobs.open(name))
-                )
-            except FileNotFoundError:
-                continue
-            if file.checksum in (None, copied.checksum):
-                self.copied[file.name] = copied
-                return True
-            self._target.remove([file.name])  # its content does not match its name
-        return False
 
-    def _link(self, file: NeededFile, blobs: Blobs, name: str) -> FileRecord | None:
-        if self._links and isinstance(blobs, FolderBlobs) and isinstance(self._target, FolderBlobs):
-            path = blobs.path(name)
-            if self._target.link(file.name, path):
-                return FileRecord(path.stat().st_size, checksum(path))
-        return None
+def _copied(
+    target: Blobs, file: NeededFile, size_there: int | None, *, links: bool
+) -> FileRecord | None:
+    """Copy a file from the first of its places that has it; None if none has."""
+    for blobs, name in file.places:
+        size = blobs.size(name)
+        if size is None:
+            continue
+        if file.checksum is not None and size_there == size:
+            return FileRecord(size, file.checksum)
+        try:
+            path = blobs.path(name) if links and isinstance(blobs, FolderBlobs) else None
+            if path and isinstance(target, FolderBlobs) and target.link(file.name, path):
+                record = FileRecord(path.stat().st_size, checksum(path))
+            else:
+                record = _written(target, file.name, blocks(blobs.open(name)))
+        except FileNotFoundError:
+            continue
+        if file.checksum in (None, record.checksum):
+            return record
+        target.remove([file.name])  # its content does not match its name
+    return None
 
 
 def _written(target: Blobs, name: str, parts: Iterable[bytes]) -> FileRecord:

@@ -1,6 +1,6 @@
 """Metrics of all processes that share a database, reported as one by any of them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -32,7 +32,12 @@ class SharedFigures(Collector):
     def tell(self) -> None:
         """Store this process's metrics, and add those of ended processes to the sums."""
         now = datetime.now(UTC)
-        samples = _samples(self._registry.collect())
+        samples = {
+            _key(sample.name, sample.labels): sample.value
+            for metric in self._registry.collect()
+            for sample in metric.samples
+            if not sample.name.endswith(CREATED)
+        }
         if samples == self._last_samples and now - self._last_time < ENDED_AFTER / 2:
             return
         values = {"samples": samples, "updated_at": now}
@@ -82,15 +87,6 @@ class SharedFigures(Collector):
                     values = dict(label.split("=", 1) for label in labels)
                     metric.add_sample(name, values, others.pop(key))
             yield metric
-
-
-def _samples(metrics: Iterable[Metric]) -> Samples:
-    return {
-        _key(sample.name, sample.labels): sample.value
-        for metric in metrics
-        for sample in metric.samples
-        if not sample.name.endswith(CREATED)
-    }
 
 
 def _sum(rows: list[Samples]) -> Samples:
