@@ -380,16 +380,16 @@ def load_settings(named: str | Path | None = None, **overrides: Any) -> Settings
         SetupError: the file is missing or broken, or a key or value is wrong; names each.
     """
     path = settings_file(named)
-    _refuse_unknown_sections(os.environ)
-    _check_single_underscores(os.environ)
-    values = _merge_sections(_from_file(path) if path else {}, _from_plain_variables(os.environ))
+    _refuse_unknown_sections()
+    _check_single_underscores()
+    values = _merge_sections(_from_file(path) if path else {}, _from_plain_variables())
     values = _merge_sections(values, overrides)
     try:
         settings = Settings(**values)
     except ValidationError as error:
         raise SetupError(_explain(error, path)) from error
     except SettingsError as error:
-        raise SetupError(_explain_variable(error, os.environ)) from error
+        raise SetupError(_explain_variable(error)) from error
     if settings.llm.base_url and not settings.llm.model:
         raise SetupError(
             f"llm.base_url is {settings.llm.base_url!r}, but llm.model is not set: answers would "
@@ -428,13 +428,13 @@ def _once_each(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
     return values
 
 
-def _from_plain_variables(environ: Mapping[str, str]) -> dict[str, Any]:
+def _from_plain_variables() -> dict[str, Any]:
     """Read HOST, PORT and CONTEXT_MESSAGE_PAIRS, unless the long name is set as well."""
     values: dict[str, Any] = {}
-    for variable, section, key in (("HOST", "web", "host"), ("PORT", "web", "port")):
-        if environ.get(variable) and not environ.get(f"{PREFIX}{section}{NESTED}{key}".upper()):
-            values.setdefault(section, {})[key] = environ[variable]
-    pairs = environ.get("CONTEXT_MESSAGE_PAIRS")
+    for variable in ("HOST", "PORT"):
+        if os.environ.get(variable) and not os.environ.get(f"{PREFIX}WEB{NESTED}{variable}"):
+            values.setdefault("web", {})[variable.lower()] = os.environ[variable]
+    pairs = os.environ.get("CONTEXT_MESSAGE_PAIRS")
     if pairs:
         if not pairs.isdecimal():
             raise SetupError(
@@ -444,13 +444,13 @@ def _from_plain_variables(environ: Mapping[str, str]) -> dict[str, Any]:
     return values
 
 
-def _refuse_unknown_sections(environ: Mapping[str, str]) -> None:
+def _refuse_unknown_sections() -> None:
     """Refuse variables of unknown sections.
 
     Unknown keys of a section are refused with the others. Names without `__` may be foreign:
     Kubernetes creates some for each service.
     """
-    for variable in environ:
+    for variable in os.environ:
         section, nested, _ = variable.lower().removeprefix(PREFIX.lower()).partition(NESTED)
         is_ours = variable.upper().startswith(PREFIX) and nested
         if is_ours and section not in Settings.model_fields:
@@ -458,9 +458,9 @@ def _refuse_unknown_sections(environ: Mapping[str, str]) -> None:
             raise SetupError(f"{variable}: {section} is not a section. Known: {sections}.")
 
 
-def _check_single_underscores(environ: Mapping[str, str]) -> None:
+def _check_single_underscores() -> None:
     """Refuse, or at least log, a variable that was meant to set something and does not."""
-    for variable, value in environ.items():
+    for variable, value in os.environ.items():
         name = variable.upper()
         is_ours = name in _OTHER_VARIABLES or name.startswith(_OF_TESTS)
         if not name.startswith(PREFIX) or NESTED in name or is_ours:
@@ -511,14 +511,14 @@ def _explain(error: ValidationError, path: Path | None) -> str:
     return f"Wrong settings in {origin}:\n" + "\n".join(lines)
 
 
-def _explain_variable(error: SettingsError, environ: Mapping[str, str]) -> str:
+def _explain_variable(error: SettingsError) -> str:
     """Explain a variable that is not JSON where JSON is expected.
 
     The error names only its section.
     """
     section = next((name for name in Settings.model_fields if f'"{name}"' in str(error)), "")
     begins = f"{PREFIX}{section}".upper()
-    names = sorted(name for name in environ if name.upper().startswith(begins))
+    names = sorted(name for name in os.environ if name.upper().startswith(begins))
     return (
         f"One of these variables cannot be read ({error.__cause__ or error}): {', '.join(names)}. "
         f'Lists and tables are written as JSON, such as ["Aero 5"] or {{"key": "value"}}; single '

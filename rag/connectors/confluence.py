@@ -58,10 +58,7 @@ class ConfluenceSource:
         self._authors: dict[str, str] = {}  # account id → display name
 
     def listed(self) -> Iterator[ListedFile]:
-        """Yield each current page.
-
-        Raises SourceAway where the space cannot be listed completely.
-        """
+        """Yield each current page. Raises SourceAway where not all can be listed."""
         spaces = list(self._all(f"{API}/spaces?keys={quote(self._space.key, safe='')}"))
         if len(spaces) != 1:
             raise self._away(f"there is no space {self._space.key!r} that this login may see")

@@ -115,10 +115,7 @@ class FolderSource:
         raise SourceAway(f"{self._root} changed while it was listed. It is looked at again later.")
 
     def read(self, file: ListedFile) -> bytes:
-        """Return a file's bytes.
-
-        Raises Unreadable, TooLarge; SourceAway where the folder is missing.
-        """
+        """Return a file's bytes. Raises Unreadable, TooLarge; SourceAway for a missing folder."""
         place = self._places.get(file.name)
         if place is None:
             raise Unreadable(file.name, "it is not there any more.")

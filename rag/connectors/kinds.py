@@ -179,9 +179,7 @@ def _with_secrets(address: str, change: Callable[[str], str]) -> str:
 
 
 def _is_secret(parameter: str) -> bool:
-    """Return whether a parameter is secret by its name, by what its value contains, or looks
-    random.
-    """
+    """Return whether a parameter is secret by name or by what its value holds, or looks random."""
     plain = unquote(parameter)
     names = PARAMETER_NAME.findall(plain)
     is_named = any(SECRET_NAME.search(name) for name in names)
@@ -353,10 +351,7 @@ class OpenedAddress:
 def opened_address(
     address: str, passwords: Mapping[str, SecretStr], box: SecretBox
 ) -> OpenedAddress:
-    """Return an address with its secrets in plain text, never to be shown.
-
-    Raises UserError and SetupError.
-    """
+    """Return an address with its plain secrets, never to be shown. Raises UserError, SetupError."""
     secrets: dict[str, str] = {}
 
     def unseal(match: re.Match[str]) -> str:
@@ -421,10 +416,7 @@ def revealed(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
 
 
 def with_password(address: str, passwords: Mapping[str, SecretStr]) -> str:
-    """Put the settings' passwords into an address, never to be shown.
-
-    Raises UserError for a name without a password.
-    """
+    """Put passwords into an address, never to be shown. Raises UserError for an unknown name."""
     in_login = password_named(address)
     for name in dict.fromkeys([in_login, *passwords_in_query(address)]):
         if name and name not in passwords:

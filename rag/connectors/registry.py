@@ -169,10 +169,7 @@ class SourceRegistry:
         return count
 
     def undo(self, source_id: str) -> int:
-        """Restore what was removed last; return how many documents.
-
-        Raises Conflict if there are none.
-        """
+        """Restore what was removed last; return how many documents. Raises Conflict for none."""
         source = self.table.source(source_id)
         rows = self._undoable(source)
         if not rows:
@@ -203,27 +200,27 @@ class SourceRegistry:
     # ── How they stand ───────────────────────────────────────────────────────────────────────
 
     def statuses(self, sources: Collection[DocumentSource]) -> list[SourceStatus]:
-        """Return each source's status: running sync, pending removals, failures, what can be
-        restored.
-        """
+        """Return each source's status: its sync, pending removals, failures, what can be undone."""
         syncs = self.table.syncs([source.id for source in sources])
-        return [self._status(source, syncs.get(source.id, NO_SYNC)) for source in sources]
-
-    def _status(self, source: DocumentSource, sync: LastSync) -> SourceStatus:
-        pending = self.table.files(source.id, Standing.ASKED)
-        rows = self._undoable(source)
-        removed_at = rows[0].removed_at if rows else None
-        return SourceStatus(
-            source,
-            *_standing(source, sync),
-            sync.done if sync.is_unfinished else 0,
-            sync.total if sync.is_unfinished else 0,
-            tuple(row.name for row in pending[:FILES_LISTED]),
-            len(pending),
-            tuple(self.table.failed(source.id, FILES_LISTED)),
-            len(rows),
-            removed_at + self._grace if removed_at else None,
-        )
+        results = []
+        for source in sources:
+            sync = syncs.get(source.id, NO_SYNC)
+            pending = self.table.files(source.id, Standing.ASKED)
+            rows = self._undoable(source)
+            removed_at = rows[0].removed_at if rows else None
+            status = SourceStatus(
+                source,
+                *_standing(source, sync),
+                sync.done if sync.is_unfinished else 0,
+                sync.total if sync.is_unfinished else 0,
+                tuple(row.name for row in pending[:FILES_LISTED]),
+                len(pending),
+                tuple(self.table.failed(source.id, FILES_LISTED)),
+                len(rows),
+                removed_at + self._grace if removed_at else None,
+            )
+            results.append(status)
+        return results
 
     def _undoable(self, source: DocumentSource) -> list[SourceFile]:
         """Return the files of the last removal that are still kept."""

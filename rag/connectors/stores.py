@@ -236,17 +236,22 @@ def mark_of(info: Mapping[str, Any]) -> str:
     size = facts.get("size", "")
     if strong:
         return f"{strong}-{size}".replace('"', "")
-    changed = next((facts[key] for key in TIMES if facts.get(key)), None)
+    changed = _time_in(facts)
     return f"{changed}-{size}" if changed is not None and _is_certain(changed) else ""
 
 
 def day_of_change(info: Mapping[str, Any]) -> str:
     """Return the day of the last change, or ""."""
-    facts = _normalised_info(info)
-    changed = next((facts[key] for key in TIMES if facts.get(key)), "")
+    changed = _time_in(_normalised_info(info))
     if isinstance(changed, int | float):
         return day_of(changed)
-    return changed.date().isoformat() if isinstance(changed, datetime) else day_in(str(changed))
+    if isinstance(changed, datetime):
+        return changed.date().isoformat()
+    return day_in(str(changed or ""))
+
+
+def _time_in(facts: Mapping[str, Any]) -> Any:
+    return next((facts[key] for key in TIMES if facts.get(key)), None)
 
 
 def _normalised_info(info: Mapping[str, Any]) -> dict[str, Any]:

@@ -57,8 +57,7 @@ from rag.settings import SourceSettings
 
 
 def remove(look: SyncRun, plan: SyncPlan, *, moved: Iterable[str], total: int) -> int:
-    """Delete the documents of files that disappeared; return how many wait for confirmation
-    instead.
+    """Delete the documents of files that disappeared; return how many wait to be confirmed.
 
     `moved` are the ids of documents whose files only moved. Nothing is deleted while the source
     cannot be listed completely.
@@ -180,8 +179,7 @@ def _looked(look: SyncRun, report: Report) -> int:
     look.tally.unchanged = sum(not row.reason for row, _file in plan.unchanged)
 
     # Unchanged files that are listed again, or have another link.
-    linked = [(row, file) for row, file in plan.unchanged if row.url != file.url]
-    look.rename((row, row.document_name, file.url) for row, file in linked)
+    look.rename(replace(row, url=file.url) for row, file in plan.unchanged if row.url != file.url)
     look.write(
         replace(row, standing=Standing.LISTED, url=file.url)
         for row, file in plan.unchanged
@@ -245,7 +243,7 @@ def _move(
             row.document_id, file.name, name, file.mark, row.content_hash, file.size, file.url
         )
         rows.append(replace(new, reason=row.reason))
-    look.rename((row, row.document_name, row.url) for row in rows)
+    look.rename(rows)
     look.write(rows)
     look.tally.moved += len(rows)
 
@@ -331,7 +329,7 @@ class Syncs:
         self._check(source)
         whole = self._opened(source)
         # Without a folder: a sync may be running.
-        options = replace(self._options(parts, source), aside=None, secrets=whole.secrets)
+        options = replace(self._options(parts, source, whole), aside=None)
         with ORIGINALS_LANE.place(), closing(open_source(whole.address, options)) as opened:
             data = opened.read(_find_listed(opened, source, row, whole))
         if sha256(data).hexdigest() != document.content_hash:
@@ -345,7 +343,7 @@ class Syncs:
         try:
             self._check(source)
             whole = self._opened(source)
-            options = replace(self._options(parts, source), secrets=whole.secrets)
+            options = self._options(parts, source, whole)
             with closing(open_source(whole.address, options)) as opened, _resuming_if_left(opened):
                 return sync(parts, source, opened, report, partial(self._check, source))
         except IndexAway:
@@ -368,7 +366,7 @@ class Syncs:
         if not source.is_operators:
             check_open(source.address, self._settings)
 
-    def _options(self, parts: Parts, source: DocumentSource) -> SourceOptions:
+    def _options(self, parts: Parts, source: DocumentSource, whole: OpenedAddress) -> SourceOptions:
         return SourceOptions(
             source.include,
             source.exclude,
@@ -378,6 +376,7 @@ class Syncs:
             self._settings.private_hosts,
             self._folder / source.id,
             str(source.last_synced_at),
+            whole.secrets,
         )
 
     def _note(self, parts: Parts, source: DocumentSource, outcome: Outcome) -> None:

@@ -67,10 +67,7 @@ class SourceTable:
     # ── Sources ──────────────────────────────────────────────────────────────────────────────
 
     def add(self, source: DocumentSource) -> DocumentSource:
-        """Add a source with a new id.
-
-        Raises Conflict where its collection has this address already.
-        """
+        """Add a source with a new id. Raises Conflict where its collection has its address."""
         now = datetime.now(UTC)
         row = asdict(source) | {"id": uuid4().hex, "created_at": now, "next_due_at": None}
         row |= {"include": list(source.include), "exclude": list(source.exclude)}
@@ -197,9 +194,7 @@ class SourceTable:
             return {row.id: row.content_hash for row in connection.execute(query)}
 
     def taken_names(self, collection_id: str) -> dict[str, str]:
-        """Return the collection's document names, and those reserved by its sources, with their
-        ids.
-        """
+        """Return ids by document name: of the collection, and those its sources have reserved."""
         stored = select(documents.c.name, documents.c.id).where(
             documents.c.collection_id == collection_id
         )
@@ -300,11 +295,12 @@ def _failed_of(source_id: str) -> ColumnElement[bool]:
 
 
 def _write(connection: Connection, source_id: str, files: Sequence[SourceFile]) -> None:
-    ids = [file.document_id for file in files]
+    texts = ("name", "document_name", "mark", "url", "reason")
+    rows = [asdict(file) | {key: storable(getattr(file, key)) for key in texts} for file in files]
     is_its = source_files.c.source_id == source_id
+    ids = [file.document_id for file in files]
     existing = select(source_files.c.document_id).where(is_its, source_files.c.document_id.in_(ids))
     here = set(connection.execute(existing).scalars())
-    rows = [_file_row(file) for file in files]
     changed = [row | {"its_id": row["document_id"]} for row in rows if row["document_id"] in here]
     if changed:
         is_it = and_(is_its, source_files.c.document_id == bindparam("its_id"))
@@ -314,21 +310,14 @@ def _write(connection: Connection, source_id: str, files: Sequence[SourceFile]) 
         connection.execute(insert(source_files), new)
 
 
-def _file_row(file: SourceFile) -> dict[str, Any]:
-    texts = {"name", "document_name", "mark", "url", "reason"}
-    row = asdict(file)
-    return {key: storable(value) if key in texts else value for key, value in row.items()}
-
-
 def _source_from(row: Row[Any]) -> DocumentSource:
     values = dict(row._mapping)
     values |= {name: values[name] and as_utc(values[name]) for name in MOMENTS}
     values |= {"include": tuple(values["include"]), "exclude": tuple(values["exclude"])}
     names = {field.name for field in fields(SyncCounts)}
     counts = {key: count for key, count in values["counts"].items() if key in names}
-    return DocumentSource(
-        **values | {"state": SyncState(row.state), "counts": SyncCounts(**counts)}
-    )
+    values |= {"state": SyncState(row.state), "counts": SyncCounts(**counts)}
+    return DocumentSource(**values)
 
 
 def _file_from(row: Row[Any]) -> SourceFile:

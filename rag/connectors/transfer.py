@@ -287,10 +287,7 @@ class SyncRun:
         return [results[name] for name in sorted(results)]
 
     def read(self, file: ListedFile) -> bytes:
-        """Return a file's bytes, once.
-
-        Raises UserError, also where the source cannot be reached.
-        """
+        """Return a file's bytes, once. Raises UserError, also for a source that is away."""
         with self._turn:  # some sources cannot be read by several threads
             if self._is_unreadable:
                 raise SourceUnavailable(file.name, str(self.away))
@@ -306,9 +303,7 @@ class SyncRun:
                 raise SourceUnavailable(file.name, str(error)) from error
 
     def hashes(self, files: Iterable[ListedFile]) -> dict[str, str]:
-        """Return content hashes by name; a file that cannot be read now is reported when it is
-        transferred.
-        """
+        """Return content hashes by name; what cannot be read now is reported when transferred."""
         results: dict[str, str] = {}
         for file in files:
             try:
@@ -326,11 +321,11 @@ class SyncRun:
         if not self.parts.table.write(self.source.id, files):
             raise SourceRemoved
 
-    def rename(self, wanted: Iterable[tuple[SourceFile, str, str]]) -> None:
-        """Give documents of files a new name and link, if they exist and the name is still free."""
-        named = [(row.document_id, name, url) for row, name, url in wanted]
-        if named:
-            self.parts.documents.rename(named)
+    def rename(self, rows: Iterable[SourceFile]) -> None:
+        """Give documents the name and link of their files, if they exist and the name is free."""
+        renames = [(row.document_id, row.document_name, row.url) for row in rows]
+        if renames:
+            self.parts.documents.rename(renames)
 
 
 # ── Ingesting the files of a source ──────────────────────────────────────────────────────────────
@@ -370,9 +365,8 @@ def claimed_files(
         name = free_name(file.name, look.source, taken, document_id)
         if not document_id:
             document_id = document_id_for(name, place)
-            if document_id in used or (
-                name != file.name and look.parts.table.taken_ids([document_id])
-            ):
+            is_renamed = name != file.name  # its id is not among those looked up above
+            if document_id in used or (is_renamed and look.parts.table.taken_ids([document_id])):
                 document_id = uuid4().hex
             used.add(document_id)
         taken[name] = document_id
@@ -488,9 +482,7 @@ class Transfer:
             tally.changed += 1
 
     def _refuse(self, coming: PendingFile, progress: Progress) -> None:
-        """Record why a file failed; if the fault is the file's, it is not read again before it
-        changes.
-        """
+        """Record why a file failed; if the fault is its own, it is read again when it changes."""
         if isinstance(progress.error, SourceUnavailable):
             return
         if isinstance(progress.error, NotFound):  # the right was withdrawn since the file was read
@@ -516,18 +508,19 @@ class Transfer:
         contents = self._look.parts.table.contents(coming.row.document_id for coming in stored)
         rows, linked = [], []
         for coming in stored:
-            row, file = coming.row, coming.file
-            if row.document_id in contents:
-                rows.append(_row_after_transfer(row, file, contents[row.document_id]))
-            if file is not None and file.url != row.url:
-                linked.append((row, row.document_name, file.url))
+            before, file = coming.row, coming.file
+            content = contents.get(before.document_id)
+            if content is None:
+                continue
+            if file is None:
+                row = replace(before, standing=Standing.KEPT, removed_at=None, reason="")
+            else:
+                row = SourceFile(
+                    before.document_id, file.name, before.document_name, file.mark, content,
+                    file.size, file.url,
+                )  # fmt: skip
+            rows.append(row)
+            if row.url != before.url:
+                linked.append(row)
         self._look.write([*rows, *refused])
         self._look.rename(linked)
-
-
-def _row_after_transfer(row: SourceFile, file: ListedFile | None, content_hash: str) -> SourceFile:
-    if file is None:
-        return replace(row, standing=Standing.KEPT, removed_at=None, reason="")
-    return SourceFile(
-        row.document_id, file.name, row.document_name, file.mark, content_hash, file.size, file.url
-    )

@@ -143,9 +143,7 @@ class FileReader:
     def _parse(
         self, file: IncomingFile, data: bytes, content_hash: str, document_id: str
     ) -> StoredDocument:
-        """Read and cut a file; an internal error becomes Unreadable, so that it stops no other
-        file.
-        """
+        """Read and cut a file; an internal error becomes Unreadable and stops no other file."""
         name = file.name
         count_tokens, max_tokens = self._embedder.count_tokens, self._embedder.max_tokens
         try:

@@ -323,9 +323,7 @@ log = logging.getLogger(__name__)
 
 
 class QueueStopped(Exception):
-    """Raised when the queue stops; a handler lets it pass, and its job runs again at the next
-    start.
-    """
+    """Raised when the queue stops; a handler lets it pass, and its job runs at the next start."""
 
 
 class GaveWay(QueueStopped):
@@ -406,10 +404,6 @@ class JobQueue:
             log.exception("job %s could not be prepared", job.id)
             self._fail(job.id, f"{subject} could not be kept ({_reason(error)}). Send it again.")
             return self.table.job(job.id)
-        self._call_workers()
-        return job
-
-    def _call_workers(self) -> None:
         self._call.send()
         if self._call_all is not None:
             try:
@@ -417,6 +411,7 @@ class JobQueue:
             except self._call_all.errors as error:
                 # The row is stored: other hosts find it at their next beat.
                 log_throttled(log, "Other hosts are not told of jobs", error)
+        return job
 
     def start_soon(self, first: Callable[[], None]) -> None:
         """Start on a thread, so that a page need not wait; `submit` waits until it has started.

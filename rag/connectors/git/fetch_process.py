@@ -158,10 +158,7 @@ def branch_name(ref: bytes, symrefs: Mapping[Any, bytes]) -> str:
 
 
 def guarded_manager(guard: Guard) -> Any:
-    """Return a urllib3 pool manager whose connections are guarded and limited in bytes and time.
-
-    Redirects are guarded too.
-    """
+    """Return a pool manager of urllib3: guarded, redirects too, and limited in bytes and time."""
     import urllib3
     from urllib3 import connection, connectionpool
 

@@ -205,7 +205,7 @@ def open_git(address: str, options: SourceOptions) -> GitSource:
     """Open a repository. Raises UserError for an address that is not allowed."""
     parsed = read_address(address)
     if parsed.local is None:
-        refuse_private(parsed.url, options.private_hosts)
+        refuse_private(parsed.url, options)
     return GitSource(parsed, options)
 
 
