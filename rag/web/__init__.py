@@ -13,14 +13,7 @@ from rag.sessions.recognition import FingerprintTable
 from rag.web import turns
 from rag.web.access.owner import believe_proxies, find_owners
 from rag.web.access.security import admit_origins, limit_rates, protect
-from rag.web.api import (
-    documents,
-    evidence,
-    operations,
-    sessions,
-    sources,
-    tables,
-)
+from rag.web.api import documents, evidence, operations, sessions, sources, tables
 from rag.web.api.documents import BYTES_PER_MB
 from rag.web.api.schemas import DescribedApp
 from rag.web.http_server import log_as_json
@@ -33,7 +26,7 @@ from rag.web.pages.sources import source_pages
 from rag.web.pages.tables import table_pages
 from rag.web.problems import Problem, handle_errors, refuse_fields
 from rag.web.request_context import EXTENSION, JsonRequest
-from rag.web.turns import compress_texts, give_budgets, limit_answers
+from rag.web.turns import compress_text, give_budgets, limit_answers
 from rag.wiring.components import package_folder
 from rag.wiring.listeners import listener_policy
 
@@ -126,14 +119,14 @@ def configure(app: Flask, application: "Application") -> None:
     believe_proxies(app, policy, SecretBox(settings.data_dir))
     find_owners(app, settings, application.engine)
     handle_errors(app)
-    compress_texts(app)
+    app.after_request(compress_text)
     admit_origins(app, settings)
     protect(app, policy)
     give_budgets(app)
     limit_rates(app, settings)
     are_one = settings.auth.mode == "single"
     limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads, are_one=are_one)
-    blueprints = (
+    for blueprint in (
         login,
         pages,
         session_pages,
@@ -141,6 +134,8 @@ def configure(app: Flask, application: "Application") -> None:
         collection_pages,
         source_pages,
         table_pages,
-    )
-    for blueprint in (*blueprints, model_pages, preferences, long_talk):
+        model_pages,
+        preferences,
+        long_talk,
+    ):
         app.register_blueprint(blueprint)

@@ -72,10 +72,13 @@ def problem_of(error: Exception, *, index: int | None = None) -> dict[str, Any]:
     if isinstance(error, RagError) and not isinstance(error, SetupError):
         if error.http_status >= 500 and is_due(type(error).__name__):
             log.warning("model failed", extra={"error": type(error).__name__})
-        return problem(error.http_status, str(error), kind=_kind(type(error)), index=index)
+        kind = re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__).lower()
+        return problem(error.http_status, str(error), kind=kind, index=index)
     if isinstance(error, HTTPException):
         status = error.code or 500
-        return problem(status, _detail(error), kind=_http_kind(status), index=index)
+        name = HTTPStatus(status).phrase.lower().replace(" ", "-")
+        kind = "internal" if status == 500 else name
+        return problem(status, _detail(error), kind=kind, index=index)
     if isinstance(error, DATABASE_AWAY):
         if is_due("database"):
             log.warning("database away", extra={"error": type(error).__name__})
@@ -88,25 +91,17 @@ def problem_of(error: Exception, *, index: int | None = None) -> dict[str, Any]:
     return problem(500, HIDDEN_DETAIL, kind="internal", index=index)
 
 
-def _kind(error: type[RagError]) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "-", error.__name__).lower()
-
-
 def problem_response(members: Mapping[str, Any]) -> Response:
     """Return the problem as a document for programs, or as a page for a browser."""
     status = int(members["status"])
     if request.path.startswith(OPENAI_PATHS):
-        return openai_error(members)
+        status = 400 if status == 422 else status  # which OpenAI's clients do not know
+        openai = json.dumps(openai_problem(members))
+        return Response(openai, status=status, mimetype="application/json")
     if wants_page():
         page = render_template("error.html", problem=members)
         return Response(page, status=status, mimetype="text/html")
     return Response(json.dumps(members), status=status, mimetype=PROBLEM_TYPE)
-
-
-def openai_error(members: Mapping[str, Any]) -> Response:
-    """Return a problem as OpenAI's clients read it; they know no status 422."""
-    status = 400 if members["status"] == 422 else int(members["status"])
-    return Response(json.dumps(openai_problem(members)), status=status, mimetype="application/json")
 
 
 def openai_problem(members: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,29 +127,18 @@ def wants_page() -> bool:
 
 def refuse_fields(error: ValidationError) -> Response:
     """Return the response to a request with wrong fields; flask-openapi3 calls it."""
-    errors = [
-        FieldProblem(
-            field=_field(mistake["loc"]),
-            detail=_refused(mistake),
-        )
-        for mistake in error.errors(include_url=False, include_context=False)
-    ]
+    errors = []
+    for mistake in error.errors(include_url=False, include_context=False):
+        # The path of the field, without the types that pydantic tried there.
+        path = [part for part in map(str, mistake["loc"]) if part not in TYPES and "[" not in part]
+        detail, value = str(mistake["msg"]), came(mistake["input"])
+        if mistake["type"] in TELLING:
+            detail = detail.removeprefix("Value error, ")
+        elif value:
+            detail = f"{detail}; {value} came"
+        errors.append(FieldProblem(field=".".join(path) or "(request)", detail=detail))
     detail = "; ".join(f"{mistake.field}: {mistake.detail}" for mistake in errors[:5])
     return problem_response(problem(422, detail, kind="invalid-request", errors=errors))
-
-
-def _refused(values: Mapping[str, Any]) -> str:
-    """Say what was expected and what was sent."""
-    if values["type"] in TELLING:
-        return str(values["msg"]).removeprefix("Value error, ")
-    value = came(values["input"])
-    return f"{values['msg']}; {value} came" if value else str(values["msg"])
-
-
-def _field(location: Sequence[int | str]) -> str:
-    """Return the path of the field, without the types that pydantic tried there."""
-    parts = (part for part in map(str, location) if part not in TYPES and "[" not in part)
-    return ".".join(parts) or "(request)"
 
 
 def handle_errors(app: Flask) -> None:
@@ -211,10 +195,6 @@ def _detail(error: HTTPException) -> str:
     if error.code == 404:
         return f"There is nothing at {request.path}; /openapi.json lists what there is."
     return error.description or "The request cannot be served as it stands."
-
-
-def _http_kind(status: int) -> str:
-    return HTTPStatus(status).phrase.lower().replace(" ", "-") if status != 500 else "internal"
 
 
 def _documented(description: str) -> dict[str, Any]:

@@ -142,9 +142,6 @@ class JsonRequest(Request):
                     "Content-Type: application/json."
                 )
             return {}
-        return self._object(cache)
-
-    def _object(self, cache: bool) -> dict[str, Any]:
         if not self.get_data(cache=True).strip():
             return {}
         self.json_module = StrictJson  # on the instance: Flask's default is shared

@@ -40,7 +40,7 @@ def limit_answers(
     telling: frozenset[str],
     *,
     threads: int,
-    are_one: bool = True,
+    are_one: bool,
 ) -> None:
     """Let requests to these endpoints through the lane; a stream keeps its place to its end.
 
@@ -157,20 +157,21 @@ def give_budgets(app: Flask) -> None:
 LEAST_BYTES = 1_000
 LEVEL = 5
 TEXTS = ("text/", "application/json", "application/problem+json", "application/javascript")
-EVENTS = "text/event-stream"
 
 
-def compress_texts(app: Flask) -> None:
-    """Compress responses where the client can read it, and tell caches so (Vary)."""
-    app.after_request(_compressed)
-
-
-def _compressed(response: Response) -> Response:
+def compress_text(response: Response) -> Response:
+    """Compress a text where the client can read it, and tell caches so (Vary)."""
     kind = response.mimetype or ""
-    if not kind.startswith(TEXTS) or kind == EVENTS:
+    if not kind.startswith(TEXTS) or kind == EVENT_STREAM:
         return response
     response.vary.add("Accept-Encoding")
-    if _may_be(response):
+    # A page for a logged-in browser holds its form's secret beside text of others, so the length
+    # of the compressed page would reveal it (BREACH).
+    holds_secret = kind == "text/html" and is_cookie_caller()
+    is_whole = response.status_code == 200 and "Content-Encoding" not in response.headers
+    is_stream = response.is_streamed and not response.direct_passthrough
+    is_accepted = request.accept_encodings.quality("gzip") > 0
+    if is_accepted and is_whole and not is_stream and not holds_secret:
         response.direct_passthrough = False  # a static file
         data = response.get_data()
         if len(data) >= LEAST_BYTES:
@@ -179,16 +180,6 @@ def _compressed(response: Response) -> Response:
             if response.headers.get("ETag"):
                 response.headers["ETag"] = f"W/{response.headers['ETag'].removeprefix('W/')}"
     return response
-
-
-def _may_be(response: Response) -> bool:
-    # A page for a logged-in browser holds its form's secret beside text of others, so the length
-    # of the compressed page would reveal it (BREACH).
-    holds_secret = response.mimetype == "text/html" and is_cookie_caller()
-    is_whole = response.status_code == 200 and "Content-Encoding" not in response.headers
-    is_stream = response.is_streamed and not response.direct_passthrough
-    accepted = request.accept_encodings.quality("gzip") > 0
-    return accepted and is_whole and not is_stream and not holds_secret
 
 
 EXTENSION = "groundnote-turns"
@@ -307,12 +298,6 @@ class RunningTurn:
         return next(last, None)
 
     @contextmanager
-    def stopped_when_left(self) -> Iterator[None]:
-        """Stop the model if the client, a program that waits for the whole answer, leaves."""
-        with hanging_up_when_left(self.hang_up), self.stopped_unless_ended():
-            yield
-
-    @contextmanager
     def stopped_unless_ended(self) -> Iterator[None]:
         """Stop the turn if its reader leaves before the end: a broken stream ends it."""
         try:
@@ -376,8 +361,7 @@ class Turns:
 
 def turns() -> Turns:
     """Return the turns of this application."""
-    extension = current_app.extensions[EXTENSION]
-    assert isinstance(extension, Turns)
+    extension: Turns = current_app.extensions[EXTENSION]
     return extension
 
 
@@ -399,7 +383,7 @@ def finished(turn: RunningTurn) -> Finished:
 
     A turn that fails is answered with its problem.
     """
-    with turn.stopped_when_left():
+    with hanging_up_when_left(turn.hang_up), turn.stopped_unless_ended():
         end = turn.end()
     if not isinstance(end, Finished):
         abort(problem_response(failure(end or Failed(ModelInterrupted(LEFT), LEFT))))

@@ -1,33 +1,26 @@
 """The OpenAI protocol of chat completions, so that stock clients get cited answers."""
 
+import json
 import re
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, ClassVar
 
 from flask import Response
 from pydantic import BaseModel
 
 from rag.errors import NotFound
-from rag.records import Failed, Finished
+from rag.records import Failed, Finished, ToolCall
 from rag.sessions.recognition import Recognised, SessionMatch
 from rag.web.access import rights
 from rag.web.access.rights import open_session
 from rag.web.api.schemas import DescribedApi
-from rag.web.api.sse import data_line
+from rag.web.api.sse import data_line, event_stream
 from rag.web.openai import completion
-from rag.web.openai.completion import (
-    DONE,
-    AnswerToClient,
-    answered,
-    call_items,
-    calls_of,
-    counted,
-    head,
-    is_whole,
-    used,
-)
+from rag.web.openai.completion import AnswerToClient, answered, calls_of, counted, is_whole
 from rag.web.openai.requests import (
     MODEL,
     MODEL_OF_ONE,
@@ -35,6 +28,8 @@ from rag.web.openai.requests import (
     MODEL_WITH_LINKS,
     REFUSED,
     ChatBody,
+    ClientRequest,
+    understood,
 )
 from rag.web.problems import openai_problem
 from rag.web.request_context import application
@@ -43,6 +38,7 @@ from rag.web.turns import failure
 api = DescribedApi("openai", "For clients of the OpenAI protocols.", prefix="/v1", refusals=REFUSED)
 
 
+DONE = "data: [DONE]\n\n"  # ends a stream
 _OURS = re.compile("[0-9a-f]{32}")  # the id of a session
 
 
@@ -86,10 +82,27 @@ def _model(name: str) -> dict[str, Any]:
 @api.post("/chat/completions", responses={"200": None})
 def complete_chat(body: ChatBody) -> Response:
     """Answer the last question; the session is recognised by the messages before it."""
-    request = body.understand()
+    request = understood(body.messages, body.messages_field)
     if completion.is_task(body, request):
-        return completion.done(body, request)
+        return _task_done(body, request)
     return answered(body, request, Completion)
+
+
+def _call_items(calls: Iterable[ToolCall]) -> list[dict[str, Any]]:
+    """Return the calls with what their server wants back."""
+    return [
+        {
+            **call.beside,
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments},
+        }
+        for call in calls
+    ]
+
+
+def _usage(read: int, written: int) -> dict[str, int]:
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
 @dataclass(slots=True)
@@ -97,6 +110,7 @@ class Completion(AnswerToClient):
     """A chat completion."""
 
     body: ChatBody
+    done: ClassVar[str] = DONE
 
     @staticmethod
     def chosen_session(body: ChatBody) -> SessionMatch | None:
@@ -121,7 +135,7 @@ class Completion(AnswerToClient):
             "content": text if text or not calls else None,
             "refusal": None,
             "annotations": self._annotations(end),
-            **({"tool_calls": call_items(calls)} if calls else {}),
+            **({"tool_calls": _call_items(calls)} if calls else {}),
         }
         choice = {
             "index": 0,
@@ -132,7 +146,7 @@ class Completion(AnswerToClient):
         return {
             **self._head("chat.completion"),
             "choices": [choice],
-            "usage": used(*counted(end)),
+            "usage": _usage(*counted(end)),
             **self.extension(end),
         }
 
@@ -150,21 +164,17 @@ class Completion(AnswerToClient):
 
         Citations count characters of `content`, to which attribution may have added markers.
         """
-        for place, call in enumerate(call_items(calls_of(end))):
+        for place, call in enumerate(_call_items(calls_of(end))):
             yield data_line(self._chunk({"tool_calls": [{"index": place, **call}]}))
         chunk = self._chunk({"annotations": self._annotations(end)}, _finish_reason(end))
         yield data_line({**chunk, "content": self.rewritten(end).text, **self.extension(end)})
         if self.body.stream_options and self.body.stream_options.include_usage:
             began = self._head("chat.completion.chunk")
-            yield data_line({**began, "choices": [], "usage": used(*counted(end))})
+            yield data_line({**began, "choices": [], "usage": _usage(*counted(end))})
 
     def judged(self, end: Finished) -> Iterator[str]:
         """Yield one more chunk: the citations again, with the judge's verdicts."""
         yield data_line({**self._chunk({}, _finish_reason(end)), **self.extension(end)})
-
-    @property
-    def done(self) -> str:
-        return DONE
 
     def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
@@ -176,10 +186,41 @@ class Completion(AnswerToClient):
         ]
 
     def _head(self, kind: str) -> dict[str, Any]:
-        return head(kind, f"{self.session.id}-{self.created}", self.created)
+        return _head(kind, f"{self.session.id}-{self.created}", self.created)
+
+
+def _head(kind: str, completion_id: str, created: int) -> dict[str, Any]:
+    """Return the first fields of a chat completion, and of each of its chunks."""
+    return {"id": f"chatcmpl-{completion_id}", "object": kind, "created": created, "model": MODEL}
 
 
 def _finish_reason(end: Finished) -> str:
     if calls_of(end):
         return "tool_calls"
     return "stop" if is_whole(end) else "length"
+
+
+def _task_done(body: ChatBody, request: ClientRequest) -> Response:
+    """Answer a task with a chat completion, or with a stream of one, in two chunks: it is short."""
+    text, calls, usage = completion.reply_to(body, request)
+    created = int(time.time())
+    message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+    if calls:
+        message["tool_calls"] = _call_items(calls)
+    finish_reason = "tool_calls" if calls else "stop"
+    tokens = _usage(usage.prompt_tokens, usage.completion_tokens)
+    if not body.stream:
+        choice = {"message": message, "logprobs": None, "finish_reason": finish_reason}
+        whole = {"choices": [{"index": 0, **choice}], "usage": tokens}
+        reply = {**_head("chat.completion", f"task-{created}", created), **whole}
+        return Response(json.dumps(reply), mimetype="application/json")
+    for place, call in enumerate(message.get("tool_calls", ())):
+        call["index"] = place
+    began = _head("chat.completion.chunk", f"task-{created}", created)
+    chunks = [
+        {**began, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+        for delta, reason in ((message, None), ({}, finish_reason))
+    ]
+    if body.stream_options and body.stream_options.include_usage:
+        chunks.append({**began, "choices": [], "usage": tokens})
+    return event_stream(chain(map(data_line, chunks), [DONE]))

@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from flask import Response, current_app
 from pydantic_core import to_jsonable_python
@@ -63,20 +63,16 @@ from rag.web.access import rights
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import source_links
 from rag.web.api.schemas import CitationModel, FigureModel, SourceModel
-from rag.web.api.sse import PING, PING_SECONDS, Frames, data_line, event_stream, when_due
+from rag.web.api.sse import PING, PING_SECONDS, Frames, event_stream, when_due
 from rag.web.openai.requests import (
-    MODEL,
     MODEL_PLAIN,
     NOBODY,
     AskingBody,
-    ChatBody,
     ClientRequest,
     conversation_header,
 )
 from rag.web.request_context import application, default_config
 from rag.web.turns import ENDING_SECONDS, RunningTurn, finished, turns
-
-DONE = "data: [DONE]\n\n"  # ends a stream of chat completions
 
 
 def notices_of(answer: Answer) -> list[str]:
@@ -117,14 +113,14 @@ def placed(end: Finished) -> tuple[Citation, ...]:
         return answer.citations if answer else ()
     cited = sorted(answer.citations, key=lambda citation: citation.start)
     markers = markers_in_json(answer.given)
+    places = [(start, end) for _, start, end in markers]
     if [item.number for item in cited] != [number for number, _, _ in markers]:
-        places = {number: (start, end) for number, start, end in reversed(markers)}
-        return tuple(_moved(item, places.get(item.number, (0, 0))) for item in cited)
-    return tuple(_moved(item, marker[1:]) for item, marker in zip(cited, markers, strict=True))
-
-
-def _moved(citation: Citation, place: tuple[int, int]) -> Citation:
-    return replace(citation, start=place[0], end=place[1])
+        first = {number: (start, end) for number, start, end in reversed(markers)}
+        places = [first.get(item.number, (0, 0)) for item in cited]
+    return tuple(
+        replace(item, start=start, end=end)
+        for item, (start, end) in zip(cited, places, strict=True)
+    )
 
 
 def is_whole(end: Finished) -> bool:
@@ -137,29 +133,6 @@ def counted(end: Finished) -> tuple[int, int]:
     """Return tokens read and written, as the model server counted; zeros without a model."""
     usage = end.message.answer.usage if end.message.answer else None
     return (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
-
-
-def used(read: int, written: int) -> dict[str, int]:
-    """Return the usage in the form of chat completions."""
-    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-
-
-def call_items(calls: Iterable[ToolCall]) -> list[dict[str, Any]]:
-    """Return the calls in the form of chat completions, with what their server wants back."""
-    return [
-        {
-            **call.beside,
-            "id": call.id,
-            "type": "function",
-            "function": {"name": call.name, "arguments": call.arguments},
-        }
-        for call in calls
-    ]
-
-
-def head(kind: str, told_id: str, created: int) -> dict[str, Any]:
-    """Return the first fields of a chat completion, and of each of its chunks."""
-    return {"id": f"chatcmpl-{told_id}", "object": kind, "created": created, "model": MODEL}
 
 
 UrlOf = Callable[[int], str]
@@ -221,8 +194,9 @@ class AnswerToClient(ABC):
     request: ClientRequest
     body: AskingBody
     user: str = ""  # the client's user
-    url_of: Callable[[int], str] = field(init=False)  # the address of a source, by number
+    url_of: UrlOf = field(init=False)  # the address of a source, by number
     created: int = field(default_factory=lambda: int(time.time()))
+    done: ClassVar[str] = ""  # the last frame
 
     @staticmethod
     @abstractmethod
@@ -240,12 +214,7 @@ class AnswerToClient(ABC):
     def rewritten(self, end: Finished) -> Rewritten:
         """Return the answer's text in the form for this client."""
         text = answer_text(end)
-        return with_links(text, self.url_of) if self.wants_links else Rewritten(text)
-
-    @property
-    def wants_links(self) -> bool:
-        """Whether numbers become links; not in JSON, which is no Markdown."""
-        return self.body.wants_links and not self.body.wants_json
+        return with_links(text, self.url_of) if self.body.wants_links else Rewritten(text)
 
     @abstractmethod
     def whole(self, end: Finished) -> dict[str, Any]:
@@ -272,18 +241,15 @@ class AnswerToClient(ABC):
         """Return the frames for the judge's verdicts."""
         return ()
 
-    @property
-    def done(self) -> str:
-        """The last frame."""
-        return ""
-
     def frames(self, turn: RunningTurn, table: FingerprintTable) -> Frames:
         """Yield the frames as the answer is written; an error, or a client that leaves, ends it."""
         streamed = ""
         yield from self.first()
         with self.forgotten_if_broken(turn), turn.stopped_unless_ended():
-            for event in self.events(turn):
-                if event is None:
+            settled = settle_text(turn.follow(ping_seconds=PING_SECONDS))
+            wants_links = self.body.wants_links
+            for event in marker_links(settled, self.url_of) if wants_links else settled:
+                if event is None:  # nothing happened for a while
                     yield PING
                     continue
                 if turn.index is not None:
@@ -331,11 +297,6 @@ class AnswerToClient(ABC):
                 yield PING
         return judged
 
-    def events(self, turn: RunningTurn) -> Iterator[Event | None]:
-        """Yield the events for this client; None now and then while nothing happens."""
-        events = settle_text(turn.follow(ping_seconds=PING_SECONDS))
-        return marker_links(events, self.url_of) if self.wants_links else events
-
     def remember(self, table: FingerprintTable, end: Finished, streamed: str) -> None:
         """Store fingerprints of the answer, whether the client keeps the streamed or final text."""
         calls, user = calls_of(end), self.user
@@ -351,24 +312,21 @@ class AnswerToClient(ABC):
 
     def extension(self, end: Finished) -> dict[str, Any]:
         """Return the fields that the protocols do not have."""
-        answer = end.message.answer
-        citations = placed(end)
+        answer = end.message.answer or Answer("")
+        is_text = not answer.given  # the places are those of a text, not of JSON
         return {
             "session_id": self.session.id,
             "index": end.message.index,
             "resolved_query": end.message.resolved_query,
-            "citations": [CitationModel.of(citation).as_json() for citation in citations],
+            "citations": [CitationModel.of(citation).as_json() for citation in placed(end)],
             "sources": [SourceModel.of(source).as_json() for source in end.sources],
-            "unsourced": to_jsonable_python(
-                answer.unsourced if answer and not answer.given else ()
-            ),
+            "unsourced": to_jsonable_python(answer.unsourced if is_text else ()),
             "figures": [
-                FigureModel.of(figure).as_json()
-                for figure in (answer.figures if answer and not answer.given else ())
+                FigureModel.of(figure).as_json() for figure in (answer.figures if is_text else ())
             ],
-            "judging": answer.judging if answer else Judging.OFF,
-            "notices": notices_of(answer) if answer else [],
-            "offers": [offer.label for offer in answer.offers] if answer else [],
+            "judging": answer.judging,
+            "notices": notices_of(answer),
+            "offers": [offer.label for offer in answer.offers],
         }
 
     def citations(self, end: Finished) -> list[dict[str, Any]]:
@@ -564,8 +522,7 @@ def _begun(session: SessionMatch, request: ClientRequest, wishes: AnswerOptions)
 
 def _fingerprints() -> FingerprintTable:
     """Return the fingerprints of this application's answers to clients."""
-    table = current_app.extensions[EXTENSION]
-    assert isinstance(table, FingerprintTable)
+    table: FingerprintTable = current_app.extensions[EXTENSION]
     return table
 
 
@@ -631,15 +588,6 @@ def _quotes_a_talk(text: str) -> bool:
     return set(_ROLES.findall(text)) == {"user", "assistant"} or bool(_MERGED.search(text))
 
 
-def done(body: ChatBody, request: ClientRequest) -> Response:
-    """Answer a task with a chat completion, or with a stream of one."""
-    reply = _whole_reply(*reply_to(body, request))
-    if body.stream:
-        counts = bool(body.stream_options and body.stream_options.include_usage)
-        return event_stream(_frames(reply, counts=counts))
-    return Response(json.dumps(reply), mimetype="application/json")
-
-
 def reply_to(body: AskingBody, request: ClientRequest) -> tuple[str, tuple[ToolCall, ...], Usage]:
     """Return the model's reply, or an empty one in the wanted form."""
     text, calls, usage = _by_model(body, request)
@@ -700,35 +648,3 @@ def _without_numbers(text: str) -> str:
             return ""
         return passed
     return sanitise(passed)
-
-
-def _whole_reply(text: str, calls: tuple[ToolCall, ...], usage: Usage) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
-    if calls:
-        message["tool_calls"] = call_items(calls)
-    end = "tool_calls" if calls else "stop"
-    return {
-        **_task_head("chat.completion"),
-        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": end}],
-        "usage": used(usage.prompt_tokens, usage.completion_tokens),
-    }
-
-
-def _frames(values: dict[str, Any], *, counts: bool) -> Iterator[str]:
-    """Yield the whole reply in two chunks: it is short."""
-    (choice,) = values["choices"]
-    delta = choice["message"]
-    for place, call in enumerate(delta.get("tool_calls", ())):
-        call["index"] = place
-    for part, end in ((delta, None), ({}, choice["finish_reason"])):
-        piece: dict[str, Any] = {"index": 0, "delta": part, "finish_reason": end}
-        yield data_line({**_task_head("chat.completion.chunk"), "choices": [piece]})
-    if counts:
-        began = _task_head("chat.completion.chunk")
-        yield data_line({**began, "choices": [], "usage": values["usage"]})
-    yield DONE
-
-
-def _task_head(kind: str) -> dict[str, Any]:
-    now = int(time.time())
-    return head(kind, f"task-{now}", now)

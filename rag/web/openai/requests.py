@@ -38,8 +38,8 @@ class ClientFunction(BaseModel):
     name: ShortText = ""
     arguments: Words | dict[str, Any] | None = None
 
-    def written(self) -> str:
-        """Return the arguments as JSON."""
+    @property
+    def json_arguments(self) -> str:
         sent = self.arguments or {}
         return sent if isinstance(sent, str) else json.dumps(sent, ensure_ascii=False)
 
@@ -68,11 +68,6 @@ class ClientMessage(BaseModel):
     arguments: Words | None = None
     output: Words | ContentParts | None = None
 
-    @property
-    def is_reference(self) -> bool:
-        """Whether it only names an earlier item."""
-        return self.type == "item_reference"
-
     def text(self) -> str:
         """Return all text of the content."""
         return _text(self.content)
@@ -83,22 +78,15 @@ class ClientMessage(BaseModel):
         types = {part.type for parts in lists for part in parts}
         return types.difference(TEXT_PARTS, UNSAID_PARTS)
 
-    @property
-    def is_result(self) -> bool:
-        """Whether it is the result of a call."""
-        return self.role == Role.TOOL or self.type == "function_call_output"
-
-    def result(self) -> str:
-        """Return the result of a call."""
-        return _text(self.content if self.output is None else self.output)
-
     def calls(self) -> tuple[ToolCall, ...]:
         """Return the calls that the message makes."""
         if self.type == "function_call":
             call_id = self.call_id or self.id
             return (ToolCall(call_id, self.name or "", self.arguments or "{}"),)
         return tuple(
-            ToolCall(call.id, call.function.name, call.function.written(), call.model_extra or {})
+            ToolCall(
+                call.id, call.function.name, call.function.json_arguments, call.model_extra or {}
+            )
             for call in self.tool_calls or ()
             if call.function.name
         )
@@ -181,7 +169,9 @@ def understood(messages: Sequence[ClientMessage], field: str) -> ClientRequest:
     if not past:
         raise UserError(f"{field}: there is no question. Send one with the role `user`.")
     question = past[-1].content
-    if not question.strip() and (types := _last_unread(messages)):
+    questions = [message for message in messages if message.role == Role.USER]
+    types = questions[-1].unread() if questions else set()
+    if types and not question.strip():
         raise UserError(
             f"{field}: the question is of type {', '.join(sorted(types))}; only text is read. "
             "Ask in words."
@@ -197,12 +187,18 @@ def _split_at_question(
     since: list[ChatMessage] = []
     for message in messages:
         if message.role == Role.USER:
-            if since:
-                past += _answers(since)
-                since = []
-            past.append(ImportedMessage(Role.USER, message.text()))
-        elif (reply := _chat_message(message)) is not None:
-            since = _with(since, reply)
+            past += [*_answers(since), ImportedMessage(Role.USER, message.text())]
+            since = []
+            continue
+        reply = _chat_message(message)
+        if reply is None:
+            continue
+        if reply.tool_calls and since and since[-1].role is Role.ASSISTANT:
+            # Calls in sequence, or after a text, become one message.
+            last = since.pop()
+            together = (*last.tool_calls, *reply.tool_calls)
+            reply = replace(last, content=last.content or reply.content, tool_calls=together)
+        since.append(reply)
     return past, since
 
 
@@ -215,32 +211,15 @@ def _as_asked(messages: Sequence[ClientMessage]) -> list[ClientMessage]:
     return [*before, last]
 
 
-def _last_unread(messages: Sequence[ClientMessage]) -> set[str]:
-    questions = [message for message in messages if message.role == Role.USER]
-    return questions[-1].unread() if questions else set()
-
-
 def _chat_message(message: ClientMessage) -> ChatMessage | None:
     """Return an assistant's text or calls, or a call's result; None for anything else."""
-    if message.is_result:
-        text = harmless(message.result())
+    if message.role == Role.TOOL or message.type == "function_call_output":
+        text = harmless(_text(message.content if message.output is None else message.output))
         return ChatMessage(Role.TOOL, text, tool_call_id=message.tool_call_id or message.call_id)
     calls = message.calls()
     if calls or message.role == Role.ASSISTANT:
         return ChatMessage(Role.ASSISTANT, message.text(), tool_calls=calls)
     return None
-
-
-def _with(since: list[ChatMessage], message: ChatMessage) -> list[ChatMessage]:
-    """Append a message; calls in sequence, or after a text, become one message."""
-    if message.tool_calls and since and since[-1].role is Role.ASSISTANT:
-        last = since[-1]
-        together = (*last.tool_calls, *message.tool_calls)
-        return [
-            *since[:-1],
-            replace(last, content=last.content or message.content, tool_calls=together),
-        ]
-    return [*since, message]
 
 
 def _answers(since: Sequence[ChatMessage]) -> Iterator[ImportedMessage]:
@@ -315,10 +294,6 @@ class Metadata(BaseModel):
     collections: Annotated[list[ShortText], Field(max_length=1000)] | StopWord | None = None
     citations: ShortText | None = None  # "links": each number leads to its source
 
-    def attached(self) -> dict[str, Any]:
-        """Return the metadata as it was sent."""
-        return self.model_dump(exclude_unset=True)
-
 
 class AskingBody(BaseModel):
     """What a client may want of the answer; what else changes one is refused by its name."""
@@ -346,8 +321,8 @@ class AskingBody(BaseModel):
         names = self.metadata.collections if self.metadata else None
         if isinstance(names, str):  # stock clients send only texts
             names = [part.strip() for part in names.split(",") if part.strip()]
-        _, _, one = self.model.partition(":")
-        return [*(names or ()), one] if one and self.names_us else names
+        library, _, one = self.model.partition(":")
+        return [*(names or ()), one] if one and library in (MODEL, MODEL_WITH_LINKS) else names
 
     @property
     def name(self) -> str:
@@ -361,18 +336,17 @@ class AskingBody(BaseModel):
         return str(self.user or self.safety_identifier or request.headers.get(USER_HEADER, ""))
 
     @property
-    def names_us(self) -> bool:
-        """Whether the model is the library, with or without links."""
-        return self.model.partition(":")[0] in (MODEL, MODEL_WITH_LINKS)
-
-    @property
     def wants_links(self) -> bool:
-        """Whether each number is to be a link to its source. Raises UserError."""
+        """Whether each number is to be a link to its source; not in JSON, which is no Markdown.
+
+        Raises UserError.
+        """
         form = self.metadata.citations if self.metadata else None
         if form not in (None, *CITATION_FORMS):
             forms = ", ".join(CITATION_FORMS)
             raise UserError(f"metadata.citations: {form[:60]!r} is not known. Known: {forms}.")
-        return form == LINKS or self.model.partition(":")[0] == MODEL_WITH_LINKS
+        names_links = form == LINKS or self.model.partition(":")[0] == MODEL_WITH_LINKS
+        return names_links and not self.wants_json
 
     messages_field: ClassVar[str] = ""  # the field that holds the messages
 
@@ -397,19 +371,35 @@ class AskingBody(BaseModel):
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
         limits = (self.max_completion_tokens, self.max_output_tokens, self.max_tokens)
         limit = next((limit for limit in limits if limit is not None and limit > 0), None)
-        form = self.form()
-        as_it_is = {}
-        if self.tools or self.tool_choice is not None or form[1]:
-            as_it_is = client_options(
-                tools=self.tools,
-                choice=self.tool_choice,
-                parallel=self.parallel_tool_calls,
-                form=form,
-                has_model=has_model,
-            )
         return AnswerOptions(
-            limit, self.temperature, tuple(value for value in stop if value), as_it_is
+            limit,
+            self.temperature,
+            tuple(value for value in stop if value),
+            self.client_options(has_model=has_model),
         )
+
+    def client_options(self, *, has_model: bool) -> dict[str, Any]:
+        """Return tools and form as chat completions have them. Raises UserError with the field."""
+        field, form = self.form()
+        tools = [_tool(tool) for tool in self.tools or ()]
+        if not has_model:
+            if self.tool_choice not in (None, "auto", "none"):
+                raise UserError(NOBODY.format("tool_choice"))
+            if self.wants_json:
+                raise UserError(NOBODY.format(field))
+            return {}  # optional tools are ignored: many clients send some with every question
+        options: dict[str, Any] = {}
+        if tools:
+            options["tools"] = tools
+            if self.parallel_tool_calls is not None:
+                options["parallel_tool_calls"] = self.parallel_tool_calls
+        choice = _choice(self.tool_choice)
+        if tools and choice is not None:
+            options["tool_choice"] = choice
+        elif choice not in (None, "auto", "none"):
+            raise UserError("tool_choice: there are no tools to choose from. Send `tools` along.")
+        wanted = _form(field, form)
+        return options | ({} if wanted is None else {"response_format": wanted})
 
 
 # Parameters that change an answer, each with the values that ask for nothing.
@@ -442,10 +432,6 @@ class ChatBody(AskingBody):
     def form(self) -> tuple[str, dict[str, Any] | None]:
         return "response_format", self.response_format
 
-    def understand(self) -> ClientRequest:
-        """Interpret the request. Raises UserError."""
-        return understood(self.messages, self.messages_field)
-
 
 class ResponseBody(AskingBody):
     """A request for a response; `input` is the question, or the whole conversation."""
@@ -463,17 +449,14 @@ class ResponseBody(AskingBody):
             raise UserError("text.format: it must be an object with a `type`.")
         return "text", wanted
 
-    def items(self) -> list[ClientMessage]:
-        """Return the input as items."""
-        if isinstance(self.input, str):
-            return [ClientMessage(role=Role.USER, content=self.input)]
-        return self.input
-
     def understand(
         self, resolve: Callable[[ClientMessage], ClientMessage] = lambda it: it
     ) -> ClientRequest:
         """Interpret the request; `resolve` replaces a reference. Raises UserError."""
-        messages = [resolve(item) if item.is_reference else item for item in self.items()]
+        items = self.input
+        if isinstance(items, str):
+            items = [ClientMessage(role=Role.USER, content=items)]
+        messages = [resolve(item) if item.type == "item_reference" else item for item in items]
         if self.instructions:
             messages = [ClientMessage(role=Role.SYSTEM, content=self.instructions), *messages]
         return understood(messages, self.messages_field)
@@ -482,44 +465,6 @@ class ResponseBody(AskingBody):
 CHOICES = ("auto", "none", "required")
 FORMS = ("text", "json_object", "json_schema")
 NOBODY = "{}: no language model is set here, and without one this cannot be done. Leave it out."
-
-
-def client_options(
-    *,
-    tools: Sequence[Mapping[str, Any]] | None,
-    choice: object,
-    parallel: bool | None,
-    form: tuple[str, Mapping[str, Any] | None],
-    has_model: bool,
-) -> dict[str, Any]:
-    """Return the options in the form of chat completions. Raises UserError with the field.
-
-    `form` is the field that asks for a form of the answer, and its value.
-    """
-    offered = [_tool(tool) for tool in tools or ()]
-    if not has_model:
-        _refuse_without_model(choice, form)
-        return {}  # optional tools are ignored: many clients send some with every question
-    results: dict[str, Any] = {}
-    if offered:
-        results["tools"] = offered
-        if parallel is not None:
-            results["parallel_tool_calls"] = parallel
-    chosen = _choice(choice)
-    if tools and chosen is not None:
-        results["tool_choice"] = chosen
-    elif chosen not in (None, "auto", "none"):
-        raise UserError("tool_choice: there are no tools to choose from. Send `tools` along.")
-    wanted = _form(*form)
-    return results | ({} if wanted is None else {"response_format": wanted})
-
-
-def _refuse_without_model(choice: object, form: tuple[str, Mapping[str, Any] | None]) -> None:
-    if choice not in (None, "auto", "none"):
-        raise UserError(NOBODY.format("tool_choice"))
-    field, wanted = form
-    if wanted and wanted != {"type": "text"}:
-        raise UserError(NOBODY.format(field))
 
 
 def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:

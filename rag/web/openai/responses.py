@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
+from types import SimpleNamespace
 from typing import Any, cast
 from uuid import uuid4
 
@@ -290,7 +291,9 @@ class Responding(AnswerToClient):
             "error": None,
             "incomplete_details": None,
             "instructions": self.body.instructions,
-            "metadata": self.body.metadata.attached() if self.body.metadata else {},
+            "metadata": self.body.metadata.model_dump(exclude_unset=True)
+            if self.body.metadata
+            else {},
             "parallel_tool_calls": bool(self.body.parallel_tool_calls),
             "previous_response_id": self.body.previous_response_id,
             "store": self.body.store is not False,
@@ -328,13 +331,6 @@ class Responding(AnswerToClient):
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class _NoSession:
-    """Stands for a session where nothing is stored."""
-
-    id: str
-
-
 class TaskResponse(Responding):
     """A reply to a client's task: it cannot be continued, and has no links."""
 
@@ -359,7 +355,7 @@ def _task_done(body: ResponseBody, request: ClientRequest) -> Response:
     end = Finished(
         Message(0, 0, Role.ASSISTANT, text, MessageStatus.COMPLETE, now, answer=answer), ()
     )
-    nowhere = cast("SessionHandle", _NoSession(f"task-{uuid4().hex}"))
+    nowhere = cast("SessionHandle", SimpleNamespace(id=f"task-{uuid4().hex}"))  # nothing is stored
     response = TaskResponse(nowhere, request, body)
     if not body.stream:
         return Response(json.dumps(response.whole(end)), mimetype="application/json")
