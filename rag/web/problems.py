@@ -131,10 +131,10 @@ def refuse_fields(error: ValidationError) -> Response:
     for mistake in error.errors(include_url=False, include_context=False):
         # The path of the field, without the types that pydantic tried there.
         path = [part for part in map(str, mistake["loc"]) if part not in TYPES and "[" not in part]
-        detail, value = str(mistake["msg"]), came(mistake["input"])
+        detail = str(mistake["msg"])
         if mistake["type"] in TELLING:
             detail = detail.removeprefix("Value error, ")
-        elif value:
+        elif value := came(mistake["input"]):
             detail = f"{detail}; {value} came"
         errors.append(FieldProblem(field=".".join(path) or "(request)", detail=detail))
     detail = "; ".join(f"{mistake.field}: {mistake.detail}" for mistake in errors[:5])

@@ -179,12 +179,8 @@ class LoginProvider:
             owner = owner.lower()
         groups = _groups(claims.get(self.settings.groups_claim))
         entrant = Entrant(checked_owner(owner.strip()), self.credential, groups)
-        self._check_allowed(entrant)
-        return entrant
-
-    def _check_allowed(self, entrant: Entrant) -> None:
         allowed = self.settings.allowed
-        named = {entrant.owner, *(f"{GROUP}{group}" for group in entrant.groups)}
+        named = {entrant.owner, *(f"{GROUP}{group}" for group in groups)}
         if "@" in entrant.owner:
             named.add("@" + entrant.owner.rpartition("@")[2])
         if allowed and named.isdisjoint(allowed):
@@ -192,6 +188,7 @@ class LoginProvider:
                 f"{entrant.owner} is known to the login provider, but may not log in here. Ask "
                 "whoever runs this server (auth.oidc.allowed)."
             )
+        return entrant
 
 
 def derived(secret: str, what: str) -> str:

@@ -66,11 +66,6 @@ def _last(environ: Environment, name: str) -> str:
     return str(environ.get(name, "")).rpartition(",")[2].strip()
 
 
-def peer_address() -> str:
-    """Return the address that the connection of this request came from, perhaps a proxy's."""
-    return str(request.environ.get(PEER, request.remote_addr or ""))
-
-
 EXTENSION = "groundnote-owners"
 AUDIT = "groundnote-audit"
 GUESSES = "groundnote-guesses"  # of tokens, in all places where one is entered
@@ -138,9 +133,8 @@ class LoginOwners:
     def __call__(self) -> str:
         kind, _, token = request.headers.get("Authorization", "").partition(" ")
         if kind:
-            return checked_owner(
-                self.entrant(token.strip() if kind.lower() == "bearer" else "").owner
-            )
+            bearer = token.strip() if kind.lower() == "bearer" else ""
+            return checked_owner(self.entrant(bearer).owner)
         login = self.login()
         if login is None:
             raise NotAllowed("Please log in, or send your token as `Authorization: Bearer …`.")
@@ -201,22 +195,17 @@ def find_owners(app: Flask, settings: Settings, engine: Engine) -> None:
                 auth.tokens, LoginTable(engine), guesses=guesses
             )
         case "oidc":
-            provider = login_provider(auth)
             app.extensions[EXTENSION] = LoginOwners(
-                auth.tokens, LoginTable(engine), provider, guesses=guesses
+                auth.tokens, LoginTable(engine), login_provider(auth), guesses=guesses
             )
         case "proxy":
             app.extensions[EXTENSION] = owner_from_header(auth)
         case "single":
-            owner = _default_owner(settings)
+            try:
+                owner = checked_owner(settings.sessions.default_owner)
+            except NotAllowed as error:
+                raise SetupError(f"sessions.default_owner: {error}.") from error
             app.extensions[EXTENSION] = lambda: owner
-
-
-def _default_owner(settings: Settings) -> str:
-    try:
-        return checked_owner(settings.sessions.default_owner)
-    except NotAllowed as error:
-        raise SetupError(f"sessions.default_owner: {error}.") from error
 
 
 def login_provider(auth: AuthSettings) -> "LoginProvider":
@@ -241,9 +230,10 @@ def owner_from_header(auth: AuthSettings) -> FindOwner:
     trusted = networks_of(auth.trusted_proxies)
 
     def find() -> str:
-        if not is_among(peer_address(), trusted):
+        peer = str(request.environ.get(PEER, request.remote_addr or ""))
+        if not is_among(peer, trusted):
             raise NotAllowed(
-                f"This request does not come from the proxy ({peer_address()} is not among "
+                f"This request does not come from the proxy ({peer} is not among "
                 "auth.trusted_proxies)."
             )
         owner = request.headers.get(auth.proxy_header, "").strip()

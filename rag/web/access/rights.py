@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
 
 from flask import g, request
 from itsdangerous import BadData, URLSafeTimedSerializer
 
-from rag.connectors.registry import SourceRegistry, SourceStatus
+from rag.connectors.registry import SourceStatus
 from rag.documents.collections import CollectionOf
 from rag.errors import Forbidden, NotFound, UserError
 from rag.operations import check_room
@@ -32,8 +31,7 @@ def readable() -> Readable:
     """Return the collections whose documents the caller may find, list, count and open."""
     if "readable" not in g:
         g.readable = application().collections.readable(current_owner())
-    collections = g.readable
-    assert isinstance(collections, Readable)
+    collections: Readable = g.readable
     return collections
 
 
@@ -62,8 +60,9 @@ def add_document(name: str, data: bytes, collection_id: str = DEFAULT_COLLECTION
     """
     collection = require_collection(collection_id, least=Right.ADD)
     check_room(application().settings.data_dir)
-    owner = "" if is_one() else current_owner()
-    job = application().jobs.submit_ingest(name, data, owner=owner, collection_id=collection.id)
+    job = application().jobs.submit_ingest(
+        name, data, owner=adding_owner(), collection_id=collection.id
+    )
     note("document.uploaded", name)
     return job
 
@@ -115,21 +114,14 @@ def choices(chosen: Sequence[str] = ()) -> list[tuple[CollectionOf, bool]]:
     The list is empty where the caller may read only one.
     """
     collections = readable_collections()
-    return (
-        [(collection, not chosen or collection.id in chosen) for collection in collections]
-        if len(collections) > 1
-        else []
-    )
-
-
-def pickable_models() -> tuple[str, ...]:
-    """Return the models that may be picked for a session, the default one first; or ()."""
-    return application().pickable_models
+    if len(collections) < 2:
+        return []
+    return [(collection, not chosen or collection.id in chosen) for collection in collections]
 
 
 def picked_model(name: str) -> str:
     """Return the model's name as a session stores it, "" for the default one. Raises UserError."""
-    models = pickable_models()
+    models = application().pickable_models
     if name and name not in models:
         allowed = ", ".join(models) or "none but the usual one"
         raise UserError(f"The model {name[:100]!r} cannot be picked here. These can: {allowed}.")
@@ -224,14 +216,6 @@ def open_or_begin_session(session_id: str) -> SessionHandle:
     )
 
 
-FromSources = TypeVar("FromSources")
-
-
-def source_registry() -> SourceRegistry:
-    """Return the registry of the sources of documents of all callers."""
-    return application().sources
-
-
 def managed_sources(collection_ids: Sequence[str] = ()) -> list[SourceStatus]:
     """Return the sources of documents in collections that the caller manages, by address.
 
@@ -239,15 +223,15 @@ def managed_sources(collection_ids: Sequence[str] = ()) -> list[SourceStatus]:
     """
     managed = [key for key, right in rights().items() if right >= Right.MANAGE]
     wanted = [key for key in managed if not collection_ids or key in collection_ids]
-    return source_registry().statuses(source_registry().table.sources(wanted))
+    return application().sources.statuses(application().sources.table.sources(wanted))
 
 
 def managed_source(source_id: str) -> SourceStatus:
     """Return a source. Raises NotFound, also where the caller does not manage its collection."""
-    source = source_registry().table.source(checked_id(source_id, "source"))
+    source = application().sources.table.source(checked_id(source_id, "source"))
     if rights().get(source.collection_id, Right.NONE) < Right.MANAGE:
         raise NotFound(f"There is no source {source_id!r}.")
-    return source_registry().statuses([source])[0]
+    return application().sources.statuses([source])[0]
 
 
 def add_source(wish: DocumentSource) -> SourceStatus:
@@ -255,8 +239,8 @@ def add_source(wish: DocumentSource) -> SourceStatus:
     require_collection(wish.collection_id, least=Right.MANAGE)
     if wish.is_operators:
         raise Forbidden("Only whoever runs the server adds a source in its name.")
-    source = source_registry().add(wish)
-    return source_registry().statuses([source])[0]
+    source = application().sources.add(wish)
+    return application().sources.statuses([source])[0]
 
 
 def adding_owner() -> str:
@@ -264,27 +248,17 @@ def adding_owner() -> str:
     return "" if is_one() else current_owner()
 
 
-def with_source(source_id: str, do: Callable[[str], FromSources]) -> FromSources:
-    """Call `do` with the id of a source that the caller manages. Raises NotFound."""
-    return do(managed_source(source_id).source.id)
-
-
 SALT = "groundnote source"
 GONE = "This link is not valid, or not any more. Ask for the answer again."
 
 
-def public_root() -> str:
-    """Return the address where people open the library, with a slash at its end."""
-    address = application().settings.web.public_url
-    return f"{address.rstrip('/')}/" if address else request.host_url
-
-
 def source_links(session: OwnedSession) -> Callable[[int], str]:
     """Return a function from a source's number to its public address, signed if there are keys."""
-    root, signer, owner = public_root(), _signer(application().settings.web), session.owner
+    web, owner = application().settings.web, session.owner
+    root, signer = (web.public_url or request.host_url).rstrip("/"), _signer(web)
     if signer is None:
-        return lambda number: f"{root}sessions/{session.id}/sources/{number}"
-    return lambda number: f"{root}links/{signer.dumps([session.id, owner, number])}"
+        return lambda number: f"{root}/sessions/{session.id}/sources/{number}"
+    return lambda number: f"{root}/links/{signer.dumps([session.id, owner, number])}"
 
 
 def linked_source(token: str) -> Source:

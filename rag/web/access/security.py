@@ -95,7 +95,11 @@ def refuse_foreign_origins() -> None:
             "or from a program."
         )
     if is_cookie_caller() and request.mimetype in FORM_TYPES:
-        _require_csrf_token()
+        token = request.headers.get(CSRF_HEADER) or request.form.get(CSRF_FIELD, "")
+        if not hmac.compare_digest(token.encode(), csrf_token().encode()):
+            raise Forbidden(
+                "The form is out of date. Go back, load the page again and send it again."
+            )
 
 
 def is_same_origin() -> bool:
@@ -105,12 +109,6 @@ def is_same_origin() -> bool:
         return site in ("same-origin", "none")
     origin = request.headers.get("Origin")
     return origin is None or is_own_origin(origin, request.host)
-
-
-def _require_csrf_token() -> None:
-    token = request.headers.get(CSRF_HEADER) or request.form.get(CSRF_FIELD, "")
-    if not hmac.compare_digest(token.encode(), csrf_token().encode()):
-        raise Forbidden("The form is out of date. Go back, load the page again and send it again.")
 
 
 def csrf_token() -> str:
@@ -216,8 +214,9 @@ def limit_rates(app: Flask, settings: Settings) -> None:
 
     @app.before_request
     def count() -> None:
-        if is_exempt():
-            return
+        endpoint = request.endpoint or "static"
+        if endpoint == "static" or endpoint.startswith("operations."):
+            return  # health checks, metrics and static files
         who = caller()
         for limit in (limit for limit in allowed if not counters.count(limit, who)):
             seconds = int(counters.wait_seconds(limit, who)) + 1
@@ -233,9 +232,3 @@ def caller() -> str:
         return current_owner()
     except NotAllowed:
         return request.remote_addr or "127.0.0.1"
-
-
-def is_exempt() -> bool:
-    """Return whether the request is not counted: health checks, metrics and static files."""
-    endpoint = request.endpoint or "static"
-    return endpoint == "static" or endpoint.startswith("operations.")

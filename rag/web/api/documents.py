@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from io import BytesIO
-from typing import IO, Annotated, Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 from flask import Response, send_file
 from pydantic import AliasPath, BaseModel, BeforeValidator, Field
@@ -15,7 +15,7 @@ from rag.db import storable
 from rag.documents.collections import right_named
 from rag.documents.files import is_archive, members, name_inside, unpacked
 from rag.errors import NotFound, TooLarge, Unreadable, UserError
-from rag.records import DEFAULT_COLLECTION, Document, Filters, Job, Readable, ReadingReport, Right
+from rag.records import DEFAULT_COLLECTION, Document, Job, ReadingReport, Right
 from rag.web.access import rights
 from rag.web.access.rights import open_session
 from rag.web.api.schemas import (
@@ -95,7 +95,13 @@ def sort_upload(
         filename = upload.filename or ""
         try:
             name = library_name(filename)
-            _check_size(name, upload.stream, max_file_mb=max_file_mb)
+            size = upload.stream.seek(0, os.SEEK_END)
+            upload.stream.seek(0)
+            if size > max_file_mb * BYTES_PER_MB:
+                raise TooLarge(
+                    f"{name} has {size / BYTES_PER_MB:.1f} MB; "
+                    f"documents.max_file_mb allows {max_file_mb:g}."
+                )
             if is_archive(name):
                 _sort_archive(name, upload.read(), int(max_file_mb * BYTES_PER_MB), taken, refused)
                 continue
@@ -150,16 +156,6 @@ def library_name(filename: str) -> str:
     return name
 
 
-def _check_size(name: str, stream: IO[bytes], *, max_file_mb: float) -> None:
-    size = stream.seek(0, os.SEEK_END)
-    stream.seek(0)
-    if size > max_file_mb * BYTES_PER_MB:
-        raise TooLarge(
-            f"{name} has {size / BYTES_PER_MB:.1f} MB; "
-            f"documents.max_file_mb allows {max_file_mb:g}."
-        )
-
-
 PDF = "application/pdf"
 # The browser's PDF viewer is an object in a page of its own, without content of this server.
 VIEWED = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'none'"
@@ -172,10 +168,16 @@ def original_of(document: Document, *, is_shown: bool = False) -> Response:
 
     Browsers never show other files from this server: they might be pages with scripts.
     """
-    path = application().documents.original(document)
+    app = application()
+    path = app.documents.original(document)
+    if path is None and app.sources.table.of_document(document.id) is None:
+        raise NotFound(
+            f"The original of {document.name} was not kept, or not on this machine. Ingest the "
+            "file again where documents.keep_originals is on."
+        )
     is_shown = is_shown and document.media_type == PDF
     response = send_file(
-        path or BytesIO(_read_from_source(document)),
+        path or BytesIO(syncs_of(app).original(document)),
         mimetype=document.media_type,
         as_attachment=not is_shown,
         download_name=document.name.rpartition("/")[2],
@@ -184,15 +186,6 @@ def original_of(document: Document, *, is_shown: bool = False) -> Response:
     if is_shown:
         response.headers["Content-Security-Policy"] = VIEWED
     return response
-
-
-def _read_from_source(document: Document) -> bytes:
-    if application().sources.table.of_document(document.id) is None:
-        raise NotFound(
-            f"The original of {document.name} was not kept, or not on this machine. Ingest the "
-            "file again where documents.keep_originals is on."
-        )
-    return syncs_of(application()).original(document)
 
 
 def has_original(document: Document) -> bool:
@@ -324,16 +317,12 @@ def upload_documents(form: UploadForm) -> tuple[UploadedModel, int] | Response:
     collection_id = rights.chosen([form.collection])[0] if form.collection else DEFAULT_COLLECTION
     jobs, refused = take_upload(form.file, collection_id)
     if not jobs:
-        return _nothing_taken(refused)
+        errors = [FieldProblem(field=file.name, detail=str(file.error)) for file in refused]
+        status = max(file.error.http_status for file in refused)
+        detail = "; ".join(error.detail for error in errors[:5])
+        return problem_response(problem(status, detail, kind="unreadable", errors=errors))
     reasons = [{"document": file.name, "reason": str(file.error)} for file in refused]
     return UploadedModel.of(jobs=jobs, refused=reasons), 202
-
-
-def _nothing_taken(refused: list[RefusedFile]) -> Response:
-    errors = [FieldProblem(field=file.name, detail=str(file.error)) for file in refused]
-    status = max(file.error.http_status for file in refused)
-    detail = "; ".join(error.detail for error in errors[:5])
-    return problem_response(problem(status, detail, kind="unreadable", errors=errors))
 
 
 @api.get("/documents", responses={"200": DocumentsModel})
@@ -397,24 +386,22 @@ def read_job(path: JobPath) -> JobModel:
 @api.post("/search", responses={"200": HitsModel})
 def search(body: SearchBody) -> HitsModel:
     """Find chunks; with a session, the query is resolved in its context first."""
-    retriever = application().retriever
-    filters = body.filters.filters
-    if not body.session_id:
-        readable = rights.readable().only(rights.chosen(body.chosen))
-        hits = retriever.search(body.query, readable, limit=body.limit, filters=filters)
-        filtered = _filtered(filters, readable)
-        return HitsModel.of(query=body.query, is_followup=False, filtered=filtered, hits=hits)
-    session = open_session(body.session_id)
-    readable = session.readable().only(rights.chosen(body.chosen))
-    resolution, hits = application().assistant.search(
-        session, body.query, body.limit, filters=filters, readable=readable
-    )
-    return HitsModel.of(
-        query=resolution.query,
-        is_followup=resolution.is_followup,
-        filtered=_filtered(filters, readable),
-        hits=hits,
-    )
+    app, filters = application(), body.filters.filters
+    session = open_session(body.session_id) if body.session_id else None
+    permitted = rights.readable() if session is None else session.readable()
+    readable = permitted.only(rights.chosen(body.chosen))
+    query, is_followup, filtered = body.query, False, None
+    if session is None:
+        hits = app.retriever.search(query, readable, limit=body.limit, filters=filters)
+    else:
+        resolution, hits = app.assistant.search(
+            session, query, body.limit, filters=filters, readable=readable
+        )
+        query, is_followup = resolution.query, resolution.is_followup
+    if filters:
+        count = len(app.documents.filtered(filters, readable).names)
+        filtered = FilteredModel.of(filters=dict(filters.items()), documents=count)
+    return HitsModel.of(query=query, is_followup=is_followup, filtered=filtered, hits=hits)
 
 
 @api.get("/facets", responses={"200": FacetsModel})
@@ -422,13 +409,6 @@ def list_facets(query: FacetsQuery) -> FacetsModel:
     """By what a search can be filtered: of the documents that you may read."""
     readable = rights.readable().only(rights.chosen([query.collection] if query.collection else ()))
     return FacetsModel.of(**application().documents.facets(readable))
-
-
-def _filtered(filters: Filters, readable: Readable) -> FilteredModel | None:
-    if not filters:
-        return None
-    names = application().documents.filtered(filters, readable).names
-    return FilteredModel.of(filters=dict(filters.items()), documents=len(names))
 
 
 collections_api = DescribedApi("collections", "What may be asked, and by whom.")

@@ -46,26 +46,21 @@ def metrics() -> Response:
 
     For whoever has `web.metrics_token`; without one, for this machine alone.
     """
-    _check_right()
-    return Response(application().figures.render(), content_type=CONTENT_TYPE_LATEST)
-
-
-def _check_right() -> None:
-    """Raises NotAllowed."""
-    wanted = application().settings.web.metrics_token
-    if not wanted:
+    expected = application().settings.web.metrics_token
+    if not expected:
         if not is_loopback(caller_address() or "127.0.0.1"):
             raise NotAllowed(
                 "Figures are told to this machine alone. Set web.metrics_token, and send it as "
                 "`Authorization: Bearer …`."
             )
-        return
-    guesses: GuessCounter = current_app.extensions[GUESSES]
-    kind, _, token = request.headers.get("Authorization", "").partition(" ")
-    token_digest = digest(token.strip())
-    guesses.refuse_many(caller_address(), token_digest)
-    is_it = hmac.compare_digest(token_digest, digest(wanted.get_secret_value()))
-    if kind.lower() != "bearer" or not is_it:
-        guesses.was_wrong(caller_address())
-        raise NotAllowed("Figures are told to who sends web.metrics_token as a bearer token.")
-    guesses.was_right(token_digest)
+    else:
+        guesses: GuessCounter = current_app.extensions[GUESSES]
+        kind, _, token = request.headers.get("Authorization", "").partition(" ")
+        token_digest = digest(token.strip())
+        guesses.refuse_many(caller_address(), token_digest)
+        is_right = hmac.compare_digest(token_digest, digest(expected.get_secret_value()))
+        if kind.lower() != "bearer" or not is_right:
+            guesses.was_wrong(caller_address())
+            raise NotAllowed("Figures are told to who sends web.metrics_token as a bearer token.")
+        guesses.was_right(token_digest)
+    return Response(application().figures.render(), content_type=CONTENT_TYPE_LATEST)

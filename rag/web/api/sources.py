@@ -1,7 +1,6 @@
 """The JSON API of the sources of documents, for the managers of their collections."""
 
 from datetime import datetime
-from functools import partial
 from typing import Annotated
 
 from pydantic import BaseModel, Field
@@ -10,15 +9,8 @@ from rag.connectors.kinds import LONGEST_ADDRESS, masked
 from rag.connectors.registry import SourceStatus
 from rag.records import DEFAULT_COLLECTION, DocumentSource, SyncCounts, SyncState
 from rag.web.access import rights
-from rag.web.access.rights import (
-    add_source,
-    adding_owner,
-    managed_source,
-    managed_sources,
-    source_registry,
-    with_source,
-)
 from rag.web.api.schemas import STORABLE, Body, Described, DescribedApi, RequestBody, ShortText
+from rag.web.request_context import application
 
 api = DescribedApi("sources", "What collections are kept in step with.")
 LONGEST_EVERY = 366 * 86_400  # seconds
@@ -139,7 +131,7 @@ def list_sources(query: SourcesQuery) -> DocumentSourcesModel:
     """The sources of the collections that the caller manages."""
     wanted = rights.chosen([query.collection]) if query.collection else ()
     return DocumentSourcesModel(
-        sources=[describe_source(source) for source in managed_sources(wanted)]
+        sources=[describe_source(source) for source in rights.managed_sources(wanted)]
     )
 
 
@@ -153,75 +145,77 @@ def create_source(body: NewSourceBody) -> tuple[DocumentSourceModel, int]:
         "",
         "",
         place,
-        adding_owner(),
+        rights.adding_owner(),
         tuple(body.include),
         tuple(body.exclude),
         body.depth,
         body.every or None,
         body.watch,
     )
-    return describe_source(add_source(wish)), 201
+    return describe_source(rights.add_source(wish)), 201
 
 
 @api.get("/sources/<source_id>", responses={"200": DocumentSourceModel})
 def read_source(path: ManagedPath) -> DocumentSourceModel:
     """One source, and how it stands."""
-    return describe_source(managed_source(path.source_id))
+    return _described(path)
 
 
 @api.patch("/sources/<source_id>", responses={"200": DocumentSourceModel})
 def change_source(path: ManagedPath, body: SourceBody) -> DocumentSourceModel:
     """Say what of it is wanted, and how often it is looked at."""
-    change = partial(
-        source_registry().change,
+    application().sources.change(
+        _managed_id(path),
         include=body.include,
         exclude=body.exclude,
         every_seconds=body.every,
         watch=body.watch,
     )
-    with_source(path.source_id, change)
-    return describe_source(managed_source(path.source_id))
+    return _described(path)
 
 
 @api.delete("/sources/<source_id>", responses={"202": None})
 def delete_source(path: ManagedPath, query: LeavingQuery) -> tuple[str, int]:
     """Take a source away, with its documents unless they are to stay."""
-    remove = partial(source_registry().remove, keep_documents=query.keep_documents)
-    with_source(path.source_id, remove)
+    application().sources.remove(_managed_id(path), keep_documents=query.keep_documents)
     return "", 202
 
 
 @api.post("/sources/<source_id>/sync", responses={"202": DocumentSourceModel})
 def sync_source(path: ManagedPath, body: SyncBody) -> tuple[DocumentSourceModel, int]:
     """Look at it soon."""
-    sync = partial(source_registry().sync, thorough=body.thorough)
-    with_source(path.source_id, sync)
-    return describe_source(managed_source(path.source_id)), 202
+    application().sources.sync(_managed_id(path), thorough=body.thorough)
+    return _described(path), 202
 
 
 @api.post("/sources/<source_id>/confirm", responses={"202": CountModel})
 def confirm_removals(path: ManagedPath) -> tuple[CountModel, int]:
     """Say yes to the removals that wait."""
-    count = with_source(path.source_id, source_registry().confirm)
-    return _counted(path, count), 202
+    count = application().sources.confirm(_managed_id(path))
+    return CountModel(count=count, source=_described(path)), 202
 
 
 @api.post("/sources/<source_id>/decline", responses={"200": CountModel})
 def decline_removals(path: ManagedPath) -> CountModel:
     """Say no to the removals that wait: those documents stay until they are deleted."""
-    count = with_source(path.source_id, source_registry().decline)
-    return _counted(path, count)
+    count = application().sources.decline(_managed_id(path))
+    return CountModel(count=count, source=_described(path))
 
 
 @api.post("/sources/<source_id>/undo", responses={"202": CountModel})
 def undo_removals(path: ManagedPath) -> tuple[CountModel, int]:
     """Have back what was removed last; it stays until it is deleted by hand."""
-    count = with_source(path.source_id, source_registry().undo)
-    return _counted(path, count), 202
+    count = application().sources.undo(_managed_id(path))
+    return CountModel(count=count, source=_described(path)), 202
 
 
-def _counted(path: ManagedPath, count: int) -> CountModel:
-    return CountModel(count=count, source=describe_source(managed_source(path.source_id)))
+def _managed_id(path: ManagedPath) -> str:
+    """Return the source's id. Raises NotFound where the caller does not manage its collection."""
+    return rights.managed_source(path.source_id).source.id
+
+
+def _described(path: ManagedPath) -> DocumentSourceModel:
+    return describe_source(rights.managed_source(path.source_id))
 
 
 def describe_source(status: SourceStatus) -> DocumentSourceModel:

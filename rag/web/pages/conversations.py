@@ -44,7 +44,7 @@ from rag.seams import (
 from rag.sessions.transcript import edited, versions_of
 from rag.tables.plan import plan_from
 from rag.web.access.owner import current_owner
-from rag.web.access.rights import choices, linked_source, open_session, pickable_models, readable
+from rag.web.access.rights import choices, linked_source, open_session, readable
 from rag.web.api.documents import PDF, has_original
 from rag.web.pages.layout import (
     PageResult,
@@ -56,7 +56,7 @@ from rag.web.pages.layout import (
     words,
 )
 from rag.web.request_context import application, default_config
-from rag.web.turns import RunningTurn, turns
+from rag.web.turns import turns
 
 TURNS_SHOWN = 20
 MESSAGES_SHOWN = 2 * TURNS_SHOWN
@@ -173,16 +173,15 @@ def transcript_of(
     count = session.source_count
     listed = handle.sources(range(max(1, count - SOURCES_LISTED + 1), count + 1))
     shown = view_messages(handle, messages, session_url, last=session.message_count - 1)
-    cited = cited_in(shown)
-    numbers = {source.number for source in cited}
+    cited = {source.number: source for message in shown for source in message.sources}
     return TranscriptView(
         session=session,
         messages=shown,
         start=start,
         end=end,
         coverage=share_kept(handle.summaries()),
-        cited=cited[::-1],
-        read=tuple(source for source in reversed(listed) if source.number not in numbers),
+        cited=tuple(cited[number] for number in sorted(cited, reverse=True)),
+        read=tuple(source for source in reversed(listed) if source.number not in cited),
         versions={versions.index: versions for versions in versions_of(session, handle.family())},
     )
 
@@ -209,12 +208,6 @@ def whole_transcript(handle: SessionMemory, session_url: str) -> Iterator[Messag
             yield _view_message(message, register, questions.get(message.turn, ""), is_last=False)
 
 
-def cited_in(messages: Sequence[MessageView]) -> tuple[Source, ...]:
-    """Return the sources that the messages cite, by number."""
-    cited = {source.number: source for message in messages for source in message.sources}
-    return tuple(cited[number] for number in sorted(cited))
-
-
 def register_for(handle: SourceRegister, session_url: str, texts: Sequence[str]) -> Register:
     """Return a register with the sources that the texts cite."""
     numbers = sorted({number for text in texts for number in cited_numbers(text)})
@@ -228,15 +221,16 @@ def view_messages(
     """Return the messages with everything that the page shows of them."""
     messages = [outgoing(message) for message in messages]
     register, questions = _read(handle, messages, session_url)
-    return tuple(
-        _with_result(
-            handle,
-            _view_message(
-                message, register, questions.get(message.turn, ""), is_last=message.index == last
-            ),
-        )
-        for message in messages
-    )
+    views = []
+    for message in messages:
+        question, is_last = questions.get(message.turn, ""), message.index == last
+        view = _view_message(message, register, question, is_last=is_last)
+        result = result_of(handle, message)
+        if result is not None:  # its table is shown below the text, instead of in it
+            text = replace(message, content=without_rows(message.content))
+            view = replace(view, html=_html(text, view.register), result=result)
+        views.append(view)
+    return tuple(views)
 
 
 def _read(
@@ -248,27 +242,18 @@ def _read(
     return register, questions
 
 
-def _with_result(handle: SourceRegister, message: MessageView) -> MessageView:
-    """Show a computed answer's table below its text, instead of in it."""
-    result = result_of(handle, message.message)
-    if result is None:
-        return message
-    words = replace(message.message, content=without_rows(message.message.content))
-    return replace(message, html=_html(words, message.register), result=result)
-
-
 def _view_message(
     message: Message, register: Register, question: str, *, is_last: bool
 ) -> MessageView:
     is_answer, of_answer = message.role == Role.ASSISTANT, replace(register, answer=message.index)
-    sources = _cited(message.content, register.sources) if is_answer else ()
+    numbers = sorted(cited_numbers(message.content)) if is_answer else []
     resolved = message.resolved_query or ""
     is_other = message.is_followup and resolved.strip() != question.strip()
     return MessageView(
         message=message,
         register=of_answer,
         html=_html(message, of_answer) if is_answer else plain_html(message.content, register),
-        sources=sources,
+        sources=tuple(register.sources[n] for n in numbers if n in register.sources),
         searched_for=resolved if is_other else "",
         query=resolved or question,
         is_last=is_last,
@@ -286,10 +271,6 @@ def _html(message: Message, register: Register) -> Markup:
         unsourced=answer.unsourced,
         figures=answer.figures,
     )
-
-
-def _cited(text: str, sources: Mapping[int, Source]) -> tuple[Source, ...]:
-    return tuple(sources[number] for number in sorted(cited_numbers(text)) if number in sources)
 
 
 def footnotes(sources: Sequence[Source]) -> str:
@@ -345,7 +326,12 @@ def starters(documents: Sequence[Document]) -> list[str]:
     ids = tuple(document.id for document in documents)
     questions = _tried.pop(ids, None)
     if questions is None:
-        questions = _answerable(ids)
+        questions = []
+        sections = _beginnings(list(ids))
+        candidates = [(key, _first_question(sections.get(key, ()))) for key in ids]
+        for key, question in [pair for pair in candidates if pair[1]][:MOST_TRIED]:
+            if len(questions) < HOW_MANY and _is_answered(question, key):
+                questions.append(question)
     _tried[ids] = questions
     while len(_tried) > MOST_EXAMPLES:
         _tried.popitem(last=False)
@@ -390,16 +376,6 @@ def _beginnings(document_ids: list[str]) -> Mapping[str, Sequence[Section]]:
     return application().documents.stretches(document_ids, readable(), 0, SECTIONS_READ)
 
 
-def _answerable(ids: Sequence[str]) -> list[str]:
-    read = _beginnings(list(ids))
-    questions = [(key, question) for key in ids for question in _questions(read.get(key, ()))[:1]]
-    good: list[str] = []
-    for key, question in questions[:MOST_TRIED]:
-        if len(good) < HOW_MANY and _is_answered(question, key):
-            good.append(question)
-    return good
-
-
 def _is_answered(question: str, document_id: str, section: int | None = None) -> bool:
     """Return whether the search surely finds the document, and the section if one is given."""
     try:
@@ -425,16 +401,15 @@ def _is_topic(section: Section, title: str) -> bool:
     return is_more_than_title and is_short and len(section.text) >= SHORTEST_TOPIC
 
 
-def _questions(sections: Sequence[Section]) -> list[str]:
-    """Return headings that are questions, above a text that may answer them."""
-    headings = {_heading(s): None for s in sections if len(s.text) >= SHORTEST_SECTION}
-    return [
-        heading
-        for heading in headings
-        if heading.endswith("?")
-        and len(heading.split()) >= FEWEST_WORDS
-        and len(heading) <= LONGEST_QUESTION
-    ]
+def _first_question(sections: Sequence[Section]) -> str:
+    """Return the first heading that is a question above a text that may answer it; or ""."""
+    for section in sections:
+        heading = _heading(section)
+        is_question = heading.endswith("?") and len(heading.split()) >= FEWEST_WORDS
+        is_short = len(heading) <= LONGEST_QUESTION
+        if is_question and is_short and len(section.text) >= SHORTEST_SECTION:
+            return heading
+    return ""
 
 
 pages = Blueprint("pages", __name__)
@@ -494,7 +469,7 @@ def _new_page(*, question: str, error: str = "") -> str:
         document_count=documents.page(permitted, limit=0).total,
         newest=documents.newest(permitted, limit=NEWEST_LISTED),
         choice=choices(),
-        models=pickable_models(),
+        models=application().pickable_models,
         question=question,
         error=error,
     )
@@ -559,9 +534,7 @@ def _answered(session: SessionHandle, question: str) -> Response:
         UserError: the question cannot be asked; nothing was stored.
     """
     assistant = application().assistant
-    turn: RunningTurn = turns().start(
-        session, lambda note: assistant.ask(session, question, note=note)
-    )
+    turn = turns().start(session, lambda note: assistant.ask(session, question, note=note))
     end = turn.end(timeout=FORM_SECONDS)
     if isinstance(end, Failed) and not isinstance(end.error, RagError):
         raise end.error
@@ -591,7 +564,7 @@ def _conversation_page(
         error=error,
         editing=editing,
         choice=choices(transcript.session.collections),
-        models=pickable_models(),
+        models=application().pickable_models,
     )
 
 

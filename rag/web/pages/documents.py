@@ -37,6 +37,7 @@ from rag.wiring.components import package_folder
 document_pages = Blueprint("document_pages", __name__)
 document_pages.add_app_template_filter(size_in_words, "size")
 document_pages.add_app_template_filter(moment_html, "moment")
+document_pages.add_app_template_global(rights.may_change, "may_change")
 DOCUMENTS_ON_A_PAGE = 100
 SECTIONS_AROUND = 20
 LARGEST_SAMPLE = 10_000_000  # bytes
@@ -121,9 +122,8 @@ def shared_names(documents: Sequence[Document]) -> list[tuple[str, list[Document
 def reread() -> Response:
     """Queue reading again of documents that older readers read and the caller may change."""
     older = application().documents.read_before(rights.readable())
-    for collection_id in sorted(
-        {document.collection_id for document in older if may_change(document)}
-    ):
+    changeable = {document.collection_id for document in older if rights.may_change(document)}
+    for collection_id in sorted(changeable):
         application().jobs.submit_reread(collection_id, owner=current_owner())
     return _back()
 
@@ -194,6 +194,13 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
     running, failed = jobs_to_show(
         jobs, documents.find_named({job.subject for job in jobs}, readable)
     )
+    # What an older reader read and the caller may have read again.
+    changeable = list(filter(rights.may_change, documents.read_before(readable)))
+    size = size_in_words(sum(document.size_bytes for document in changeable))
+    was = "was" if len(changeable) == 1 else "were"
+    older = f"{counted(len(changeable), 'document')} ({size}) {was}" if changeable else ""
+    managed = shown or DEFAULT_COLLECTION
+    right = rights.rights().get(managed, Right.NONE)
     return show_page(
         "documents.html",
         documents=page.documents,
@@ -218,10 +225,10 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         pasted=pasted,
         collections=[] if rights.is_one() and len(collections) == 1 else collections,
         collection_id=shown,
-        older=_older(documents.read_before(readable)),
+        older=older,
         may_create=rights.may_create(),
-        may_change_some=any(map(may_change, page.documents)),
-        manages=_managed(shown or DEFAULT_COLLECTION),
+        may_change_some=any(map(rights.may_change, page.documents)),
+        manages=managed if right >= Right.MANAGE else "",
     )
 
 
@@ -234,20 +241,6 @@ def _filters_of_address() -> tuple[Filters, str]:
     except UserError as error:
         return Filters(), str(error)
     return filters, ""
-
-
-def _older(documents: Sequence[Document]) -> str:
-    """Return how many documents, read by an older reader, the caller may have read again."""
-    changeable = list(filter(may_change, documents))
-    size = size_in_words(sum(document.size_bytes for document in changeable))
-    was = "was" if len(changeable) == 1 else "were"
-    return f"{counted(len(changeable), 'document')} ({size}) {was}" if changeable else ""
-
-
-def _managed(collection_id: str) -> str:
-    """Return the collection's id if the caller manages it, else ""."""
-    is_managed = rights.rights().get(collection_id, Right.NONE) >= Right.MANAGE
-    return collection_id if is_managed else ""
 
 
 def batch_of(jobs: list[Job]) -> list[Job]:
@@ -282,12 +275,20 @@ def jobs_to_show(jobs: list[Job], of_their_names: list[Document]) -> tuple[list[
 def document(document_id: str) -> str:
     """Show a document as it was read, in parts."""
     item = rights.document(document_id)
-    passage = passage_of(item.id, [storable(request.args.get("passage", ""))[:100]])
+    app, readable = application(), rights.readable()
+    chunks = app.documents.chunks([storable(request.args.get("passage", ""))[:100]], readable)
+    of_it = (chunk for chunk in chunks.values() if chunk.document_id == item.id)
+    passage = next(of_it, None)
     position = index_of_request("at", request.args)
     if position is None:
         position = passage.section_index if passage is not None else 0
-    sections = _sections(item, position, passage)
-    tables = application().tables.tables(rights.readable(), document_id=item.id)
+    try:
+        near = app.documents.neighbourhood(item.id, position, readable, reach=SECTIONS_AROUND)
+    except NotFound:
+        if position != 0:
+            raise
+        near = []  # a document without text
+    sections = [{"section": section, "html": section_html(section, passage)} for section in near]
     return show_page(
         "document.html",
         document=item,
@@ -295,7 +296,7 @@ def document(document_id: str) -> str:
         left_out=left_out(item.report),
         sections=sections,
         position=position,
-        tables=tables,
+        tables=app.tables.tables(readable, document_id=item.id),
         has_original=has_original(item),
         is_pdf=item.media_type == PDF,
     )
@@ -308,17 +309,6 @@ def original(document_id: str) -> Response:
     return original_of(item, is_shown="download" not in request.args)
 
 
-def _sections(document: Document, position: int, passage: Chunk | None) -> list[dict[str, object]]:
-    documents, reach = application().documents, SECTIONS_AROUND
-    try:
-        near = documents.neighbourhood(document.id, position, rights.readable(), reach=reach)
-    except NotFound:
-        if position == 0:  # a document without text
-            return []
-        raise
-    return [{"section": section, "html": section_html(section, passage)} for section in near]
-
-
 @document_pages.get("/documents/<document_id>/delete")
 def confirm_delete(document_id: str) -> str:
     """Ask before a document is deleted."""
@@ -327,12 +317,6 @@ def confirm_delete(document_id: str) -> str:
 
 
 # ── Words for people ─────────────────────────────────────────────────────────────────────────
-
-
-@document_pages.app_template_global("may_change")
-def may_change(document: Document) -> bool:
-    """Return whether the caller may delete the document."""
-    return rights.may_change(document)
 
 
 @document_pages.app_template_filter("kind")
@@ -362,12 +346,11 @@ def passages_for(wanted: str, shown: Sequence[str], filters: Filters) -> Passage
         )
     except ModelError as error:
         return PassageMatches(problem=str(error))
-    return PassageMatches(tuple((hit.chunk, _marked(hit.chunk.text, wanted)) for hit in hits))
-
-
-def _marked(text: str, wanted: str) -> Markup:
-    marks = Marks(NOWHERE, places_of(text, [wanted], fewest=1))
-    return text_html(text, marks, is_target=False)
+    passages = []
+    for hit in hits:
+        marks = Marks(NOWHERE, places_of(hit.chunk.text, [wanted], fewest=1))
+        passages.append((hit.chunk, text_html(hit.chunk.text, marks, is_target=False)))
+    return PassageMatches(tuple(passages))
 
 
 def section_html(section: Section, passage: Chunk | None) -> Markup:
@@ -375,12 +358,6 @@ def section_html(section: Section, passage: Chunk | None) -> Markup:
     if passage is None or passage.section_index != section.index:
         return text_html(section.text)
     return text_html(section.text, Marks(Span(passage.start, passage.end)))
-
-
-def passage_of(document_id: str, chunk_ids: Sequence[str]) -> Chunk | None:
-    """Return the chunk of a document that a link names; None if the document has it not."""
-    chunks = application().documents.chunks(chunk_ids, rights.readable()).values()
-    return next((chunk for chunk in chunks if chunk.document_id == document_id), None)
 
 
 collection_pages = Blueprint("collection_pages", __name__)

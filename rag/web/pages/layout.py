@@ -33,9 +33,10 @@ PageResult = Response | str | tuple[str, int]
 
 def show_page(template: str, **values: Any) -> str:
     """Render a page with its sidebar."""
-    listed = application().store.sessions(
-        current_owner(), limit=SESSIONS_LISTED + 1, one_version=True
-    )
+    app = application()
+    listed = app.store.sessions(current_owner(), limit=SESSIONS_LISTED + 1, one_version=True)
+    checks = app.last_checks if app.tried.is_set() else {}
+    away = [notice for name, notice in AWAY.items() if not checks.get(name, True)]
     return render_template(
         template,
         listed_sessions=listed[:SESSIONS_LISTED],
@@ -43,15 +44,9 @@ def show_page(template: str, **values: Any) -> str:
         open_session_id=(request.view_args or {}).get("session_id"),
         has_login=has_login(),
         is_operator=is_admin(),
-        away=_away(),
+        away=list(dict.fromkeys(away)),
         **values,
     )
-
-
-def _away() -> list[str]:
-    """Return notices of what the last readiness checks found missing; none before the first."""
-    seen = application().last_checks if application().tried.is_set() else {}
-    return list(dict.fromkeys(notice for name, notice in AWAY.items() if not seen.get(name, True)))
 
 
 MAX_TITLE_CHARS = 300

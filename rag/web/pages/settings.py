@@ -3,6 +3,7 @@
 import hmac
 import re
 import secrets
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
@@ -351,23 +352,26 @@ def places() -> dict[str, list[dict[str, str]]]:
         (one.title, url_for("document_pages.document", document_id=one.id))
         for one in listed.documents
     )
-    kinds = ("page", _pages(), wanted), ("conversation", talks, wanted), ("document", documents, "")
-    return {"places": [place for kind in kinds for place in _places(*kind)]}
+    pages = [
+        ("New conversation", url_for("pages.new")),
+        ("All conversations", url_for("session_pages.sessions")),
+        ("Documents", url_for("document_pages.documents")),
+    ]
+    if is_admin():
+        pages.append(("Models", url_for("model_pages.models")))
+    return {
+        "places": [
+            *_places("page", pages, wanted),
+            *_places("conversation", talks, wanted),
+            *_places("document", documents, ""),
+        ]
+    }
 
 
-def _places(kind: str, named: Any, wanted: str) -> list[dict[str, str]]:
+def _places(kind: str, named: Iterable[tuple[str, str]], wanted: str) -> list[dict[str, str]]:
     matching = [
         {"kind": kind, "name": name[:LONGEST_NAME], "url": url}
         for name, url in named
         if name and all(word in name.casefold() for word in wanted.split())
     ]
     return matching[:PLACES_OF_A_KIND]
-
-
-def _pages() -> list[tuple[str, str]]:
-    pages = [
-        ("New conversation", url_for("pages.new")),
-        ("All conversations", url_for("session_pages.sessions")),
-        ("Documents", url_for("document_pages.documents")),
-    ]
-    return [*pages, ("Models", url_for("model_pages.models"))] if rights.is_admin() else pages

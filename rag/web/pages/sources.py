@@ -9,21 +9,12 @@ from flask import Blueprint, redirect, url_for
 from werkzeug.wrappers import Response
 
 from rag.connectors.kinds import masked
-from rag.connectors.registry import SourceStatus
 from rag.documents.reports import counted
 from rag.errors import UserError
 from rag.records import DocumentSource, Right, SyncCounts, SyncState
 from rag.web.access import rights
-from rag.web.access.rights import (
-    add_source,
-    adding_owner,
-    managed_source,
-    managed_sources,
-    source_registry,
-    with_source,
-)
 from rag.web.pages.layout import PageResult, index_of_request, show_page, words
-from rag.web.request_context import checked_id
+from rag.web.request_context import application, checked_id
 
 source_pages = Blueprint("source_pages", __name__)
 source_pages.add_app_template_filter(masked, "shown")
@@ -57,11 +48,13 @@ def sources(collection_id: str) -> str:
 def add(collection_id: str) -> PageResult:
     """Add a source, which is synced soon."""
     try:
-        add_source(_wish(checked_id(collection_id, "collection")))
+        rights.add_source(_wish(checked_id(collection_id, "collection")))
     except UserError as error:
         if error.http_status == 404:
             raise
-        return _page(collection_id, error=str(error), values=_form_values()), error.http_status
+        fields = ("address", "include", "exclude", "every", "depth")
+        values = {name: words(name) for name in fields}
+        return _page(collection_id, error=str(error), values=values), error.http_status
     return redirect(url_for("source_pages.sources", collection_id=collection_id), 303)
 
 
@@ -72,7 +65,7 @@ def change(source_id: str) -> Response:
     return _act_then_redirect(
         source_id,
         partial(
-            source_registry().change,
+            application().sources.change,
             include=_globs("include"),
             exclude=_globs("exclude"),
             every_seconds=_seconds(every) or 0,
@@ -84,14 +77,14 @@ def change(source_id: str) -> Response:
 @source_pages.post("/document-sources/<source_id>/<act>")
 def do(source_id: str, act: str) -> Response:
     """Sync a source, confirm, decline or undo its removals, or remove it."""
-    book = source_registry()
+    registry = application().sources
     acts: dict[str, Callable[[str], Any]] = {
-        "sync": book.sync,
-        "confirm": book.confirm,
-        "decline": book.decline,
-        "undo": book.undo,
-        "remove": book.remove,
-        "leave": partial(book.remove, keep_documents=True),
+        "sync": registry.sync,
+        "confirm": registry.confirm,
+        "decline": registry.decline,
+        "undo": registry.undo,
+        "remove": registry.remove,
+        "leave": partial(registry.remove, keep_documents=True),
     }
     if act not in acts:
         raise UserError(f"{act[:40]!r} is nothing that a source can do.")
@@ -128,15 +121,15 @@ def interval_in_words(source: DocumentSource) -> str:
 
 
 def _act_then_redirect(source_id: str, act: Callable[[str], Any]) -> Response:
-    collection_id = managed_source(source_id).source.collection_id
-    with_source(source_id, act)
-    return redirect(url_for("source_pages.sources", collection_id=collection_id), 303)
+    source = rights.managed_source(source_id).source
+    act(source.id)
+    return redirect(url_for("source_pages.sources", collection_id=source.collection_id), 303)
 
 
 def _wish(collection_id: str) -> DocumentSource:
     every, depth = words("every"), index_of_request("depth", {"depth": words("depth")})
     return DocumentSource(
-        "", words("address").strip(), "", "", collection_id, adding_owner(),
+        "", words("address").strip(), "", "", collection_id, rights.adding_owner(),
         _globs("include"), _globs("exclude"),
         min(DEFAULT_DEPTH if depth is None else depth, DEEPEST), _seconds(every), every == WATCH,
     )  # fmt: skip
@@ -150,13 +143,9 @@ def _globs(name: str) -> tuple[str, ...]:
     return tuple(filter(None, map(str.strip, re.split(r"[,\n]", words(name)))))
 
 
-def _form_values() -> dict[str, str]:
-    return {name: words(name) for name in ("address", "include", "exclude", "every", "depth")}
-
-
 def _page(collection_id: str, *, error: str = "", values: dict[str, str] | None = None) -> str:
     collection = rights.require_collection(collection_id, least=Right.MANAGE)
-    statuses: list[SourceStatus] = managed_sources([collection.id])
+    statuses = rights.managed_sources([collection.id])
     busy = (SyncState.RUNNING, SyncState.REMOVING)
     return show_page(
         "document_sources.html",
