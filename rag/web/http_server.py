@@ -186,7 +186,10 @@ class Fleet:
         self.signals_before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
         try:
             while not self.is_stopping or any(place.pid for place in self.workers):
-                self._start_due()
+                now = time.monotonic()
+                for place in (self.shared, *self.workers):
+                    if place.pid is None and not self.is_stopping and now >= place.due_at:
+                        place.pid, place.began_at = self._fork(place.number), now
                 signalled = signal.sigtimedwait(WATCHED, LOOK_SECONDS)
                 if signalled is not None and signalled.si_signo != signal.SIGCHLD:
                     self._stop()
@@ -196,12 +199,6 @@ class Fleet:
             if self.shared.pid is not None:
                 os.waitpid(self.shared.pid, 0)
             signal.pthread_sigmask(signal.SIG_SETMASK, self.signals_before)
-
-    def _start_due(self) -> None:
-        now = time.monotonic()
-        for place in (self.shared, *self.workers):
-            if place.pid is None and not self.is_stopping and now >= place.due_at:
-                place.pid, place.began_at = self._fork(place.number), now
 
     def _stop(self) -> None:
         """Send SIGTERM to the workers. A second one ends them before their answers have ended."""
@@ -241,7 +238,11 @@ class Fleet:
             return pid
         status = 1
         try:
-            _end_with(above)
+            # End with the supervisor, without which nothing stops or restarts this worker.
+            with suppress(OSError, AttributeError):  # another system
+                ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != above:
+                os._exit(0)
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor sends SIGTERM
             signal.pthread_sigmask(signal.SIG_SETMASK, self.signals_before)
             self.work(number)
@@ -255,14 +256,6 @@ class Fleet:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)
-
-
-def _end_with(above: int) -> None:
-    """End this worker with its supervisor, without which nothing stops or restarts it."""
-    with suppress(OSError, AttributeError):  # another system
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != above:
-        os._exit(0)
 
 
 def _end(place: WorkerSlot) -> None:

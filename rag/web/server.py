@@ -45,8 +45,10 @@ def serve(settings: Settings) -> None:
     Raises:
         SetupError: the data folder, the database, the index or the address cannot be used.
     """
-    _share_memory()
-    web = settings.web
+    with suppress(OSError, AttributeError):  # another C library
+        # One heap for all threads: else glibc keeps freed memory for each of many.
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
+    web, auth = settings.web, settings.auth
     listener_policy(settings, web.host)
     if settings.jobs.workers == 0:
         _check_shared(settings, "A server that leaves jobs to others (jobs.workers is 0) needs")
@@ -56,7 +58,12 @@ def serve(settings: Settings) -> None:
         url = _url(web.host, listener)
         if not url.startswith(UNIX):
             write_address(settings.data_dir, url)
-        _warn_of_strangers(settings, url)
+        if auth.mode == "single" and auth.allow_public and not is_loopback(web.host):
+            log.warning(
+                "Anybody who reaches %s may read, add and delete everything: auth.allow_public is "
+                "set, and nobody has to log in.",
+                url,
+            )
         try:
             if web.workers == 1:
                 _serve_process(settings, listener, url)
@@ -103,12 +110,6 @@ def _share(settings: Settings, door: socket.socket, url: str) -> None:
             index = objects["index"] = open_chroma(settings, open_embedder(settings))
             index.check()
         share(door, url, objects)
-
-
-def _share_memory() -> None:
-    """Use one heap for all threads: else glibc keeps freed memory for each of many."""
-    with suppress(OSError, AttributeError):  # another C library
-        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 def work(settings: Settings) -> None:
@@ -179,16 +180,6 @@ def _ended_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _warn_of_strangers(settings: Settings, url: str) -> None:
-    auth = settings.auth
-    if auth.mode == "single" and auth.allow_public and not is_loopback(settings.web.host):
-        log.warning(
-            "Anybody who reaches %s may read, add and delete everything: auth.allow_public is set, "
-            "and nobody has to log in.",
-            url,
-        )
 
 
 def _warm_up(application: Application, failures: list[RagError]) -> None:

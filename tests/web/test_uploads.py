@@ -53,9 +53,9 @@ def test_each_file_is_taken_or_refused():
         for name, data in (("a.md", b"a"), ("a.md", b"b"), ("big.md", b"x" * 2000), ("", b"c"))
     ]
 
-    taken, refused = sort_upload(uploads, max_file_mb=0.001)
+    accepted, refused = sort_upload(uploads, max_file_mb=0.001)
 
-    assert {name: file.read() for name, file in taken.items()} == {"a.md": b"a"}
+    assert {name: read() for name, read in accepted.items()} == {"a.md": b"a"}
     assert [type(file.error) for file in refused] == [Unreadable, TooLarge, Unreadable]
 
 

@@ -1,11 +1,12 @@
 """The JSON API of the library: documents, the jobs that ingest them, search."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from io import BytesIO
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 from flask import Response, send_file
 from pydantic import AliasPath, BaseModel, BeforeValidator, Field
@@ -48,25 +49,7 @@ class RefusedFile:
     error: UserError
 
 
-class AcceptedFile(Protocol):
-    """An uploaded file that is accepted; it is read later."""
-
-    def read(self) -> bytes:
-        """Return the file's bytes. Raises UserError."""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A file in a zip archive."""
-
-    archive: str
-    data: bytes
-    name: str
-    max_bytes: int
-
-    def read(self) -> bytes:
-        """Return the unpacked bytes. Raises Unreadable and TooLarge."""
-        return unpacked(self.archive, self.data, self.name, self.max_bytes)
+ReadFile = Callable[[], bytes]  # reads an accepted file, later. Raises UserError
 
 
 def take_upload(
@@ -77,19 +60,19 @@ def take_upload(
     Raises NotFound and Forbidden where the caller may not see or add to the collection.
     """
     limit = application().settings.documents.max_file_mb
-    taken, refused = sort_upload(uploads, max_file_mb=limit)
-    jobs = [rights.add_document(name, file.read(), collection_id) for name, file in taken.items()]
+    accepted, refused = sort_upload(uploads, max_file_mb=limit)
+    jobs = [rights.add_document(name, read(), collection_id) for name, read in accepted.items()]
     return jobs, refused
 
 
 def sort_upload(
     uploads: Iterable[FileStorage], *, max_file_mb: float
-) -> tuple[dict[str, AcceptedFile], list[RefusedFile]]:
+) -> tuple[dict[str, ReadFile], list[RefusedFile]]:
     """Return the files with a valid, unique name and size, by name; and the refused ones.
 
     An archive counts as a folder: the files in it are accepted, not the archive itself.
     """
-    taken: dict[str, AcceptedFile] = {}
+    accepted: dict[str, ReadFile] = {}
     refused: list[RefusedFile] = []
     for upload in uploads:
         filename = upload.filename or ""
@@ -103,31 +86,33 @@ def sort_upload(
                     f"documents.max_file_mb allows {max_file_mb:g}."
                 )
             if is_archive(name):
-                _sort_archive(name, upload.read(), int(max_file_mb * BYTES_PER_MB), taken, refused)
+                _sort_archive(
+                    name, upload.read(), int(max_file_mb * BYTES_PER_MB), accepted, refused
+                )
                 continue
-            if name in taken:
+            if name in accepted:
                 raise Unreadable(name, "the upload holds two files of this name; rename one.")
-            taken[name] = upload
+            accepted[name] = upload.read
         except UserError as error:
             refused.append(RefusedFile(name=filename[:MAX_NAME_CHARS], error=error))
-    return taken, refused
+    return accepted, refused
 
 
 def _sort_archive(
     name: str,
     data: bytes,
     max_bytes: int,
-    taken: dict[str, AcceptedFile],
+    accepted: dict[str, ReadFile],
     refused: list[RefusedFile],
 ) -> None:
-    """Add an archive's files to `taken` or `refused`. Raises UserError if it cannot be opened."""
+    """Add an archive's files to one or the other. Raises UserError if it cannot be opened."""
     for member, size in members(name, data):
         inner = name_inside(name, member)
         try:
             inner = library_name(inner)
             if size > max_bytes:
                 raise TooLarge(f"{inner} has more than {max_bytes:,} bytes, which are allowed.")
-            taken.setdefault(inner, Member(name, data, member, max_bytes))
+            accepted.setdefault(inner, partial(unpacked, name, data, member, max_bytes))
         except UserError as error:
             refused.append(RefusedFile(name=inner[:MAX_NAME_CHARS], error=error))
 

@@ -12,7 +12,7 @@ from rag.records import ContextConfig, ImportedMessage, Judging, MessageStatus, 
 from rag.render.answers import LiveHtml
 from rag.render.export import as_conversation, as_markdown, file_name
 from rag.render.gate import outgoing
-from rag.seams import SessionHandle, SessionTranscript
+from rag.seams import SessionHandle
 from rag.sessions.transcript import edited, versions_of
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
@@ -320,20 +320,14 @@ def stop(path: MessagePath) -> tuple[StoppedModel, int]:
     turn = turns().find(session, message)
     if turn is not None:
         turn.stop()
-    elif message.status is MessageStatus.PENDING and not _stopped_elsewhere(session, path.index):
-        raise Conflict(f"Message {path.index} has only just begun. Ask again in a second.")
+    elif message.status is MessageStatus.PENDING:
+        # Another process writes it; which one, is stored a moment after it began.
+        until = time.monotonic() + START_SECONDS
+        while not session.stop(path.index):
+            if time.monotonic() >= until:
+                raise Conflict(f"Message {path.index} has only just begun. Ask again in a second.")
+            time.sleep(START_SECONDS / 10)
     return StoppedModel(index=path.index, status=message.status.value), 202
-
-
-def _stopped_elsewhere(session: SessionTranscript, index: int) -> bool:
-    """Stop an answer in another process, and return whether it was found.
-
-    Which process writes an answer is stored a moment after it began.
-    """
-    until = time.monotonic() + START_SECONDS
-    while not (is_told := session.stop(index)) and time.monotonic() < until:
-        time.sleep(START_SECONDS / 10)
-    return is_told
 
 
 def _live(session: SessionHandle, query: LiveQuery) -> LiveHtml | None:

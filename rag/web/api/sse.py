@@ -126,19 +126,16 @@ def framed(
     for event_id, event in events:
         is_text = live is not None and event is not None and live.take(event)
         change = live.change(at_once=not is_text) if live is not None else None
+        is_due = live is None or time.monotonic() - spoke_at > PING_SECONDS
         if change is not None:
             yield event_id * is_text + frame("html", change)
         if event is not None and not is_text:
             yield event_id + frame(*encode(event, session_id=session_id))
-        elif event is None and change is None and _is_due(spoke_at, live):
+        elif event is None and change is None and is_due:
             yield PING
         else:
             continue
         spoke_at = time.monotonic()
-
-
-def _is_due(spoke_at: float, live: LiveHtml | None) -> bool:
-    return live is None or time.monotonic() - spoke_at > PING_SECONDS
 
 
 def encode(event: Event, *, session_id: str) -> tuple[str, dict[str, Any]]:
@@ -171,7 +168,11 @@ def frames_again(
     live: LiveHtml | None = None,
 ) -> Iterator[str]:
     """Yield the frames after `last_id`; if it is unknown, all of them, to replace the earlier."""
-    place = _place_behind(last_id, turn) if turn is not None else None
+    place: int | None = None  # of the event after `last_id`
+    if turn is not None:
+        match = re.fullmatch(rf"{turn.index}-{turn.revision}-([0-9]{{1,9}})", last_id)
+        if match and int(match[1]) < len(turn.events):
+            place = int(match[1]) + 1
     if last_id and place is None:
         yield from framed([("", Discarded(AGAIN))], session_id=session.id, live=live)
     if turn is not None:
@@ -179,12 +180,6 @@ def frames_again(
         return
     events = (("", event) for event in _elsewhere(session, message))
     yield from framed(events, session_id=session.id, live=live)
-
-
-def _place_behind(last_id: str, turn: RunningTurn) -> int | None:
-    """Return the index of the event after this id; None if this turn has no such id."""
-    match = re.fullmatch(rf"{turn.index}-{turn.revision}-([0-9]{{1,9}})", last_id)
-    return int(match[1]) + 1 if match and int(match[1]) < len(turn.events) else None
 
 
 def _elsewhere(session: SessionHandle, message: Message) -> Iterator[Event | None]:

@@ -189,10 +189,14 @@ class Responding(AnswerToClient):
     def whole(self, end: Finished) -> dict[str, Any]:
         has_all, (read, written) = is_whole(end), counted(end)
         self.index = end.message.index
+        output, text = self._calls(end), self.rewritten(end).text
+        if text or self.has_message or not output:
+            part = _part(text, self._annotations(end))
+            output = [self._item("completed", part), *output]
         return self._state(end.message.index) | {
             "status": "completed" if has_all else "incomplete",
             "incomplete_details": None if has_all else {"reason": "max_output_tokens"},
-            "output": self._output(end),
+            "output": output,
             "usage": {
                 "input_tokens": read,
                 "input_tokens_details": {"cached_tokens": 0},
@@ -233,9 +237,18 @@ class Responding(AnswerToClient):
         yield from self.closing((yield from self.wait_for_judge(turn, end)))
 
     def closing(self, end: Finished) -> Iterator[str]:
-        calls = self._calls(end)
-        if self.rewritten(end).text or self.has_message or not calls:
-            yield from self._message_ended(end)
+        calls, text = self._calls(end), self.rewritten(end).text
+        if text or self.has_message or not calls:
+            yield self._message_begun()
+            annotations = self._annotations(end)
+            for number, annotation in enumerate(annotations):
+                annotated = {"annotation_index": number, "annotation": annotation}
+                yield self._placed("response.output_text.annotation.added", **annotated)
+            part = _part(text, annotations)
+            yield self._placed("response.output_text.done", text=text, logprobs=[])
+            yield self._placed("response.content_part.done", part=part)
+            item = self._item("completed", part)
+            yield self._event("response.output_item.done", output_index=0, item=item)
         for place, item in enumerate(calls, start=int(self.has_message)):
             ids, arguments = {"item_id": item["id"], "output_index": place}, item["arguments"]
             begun = item | {"arguments": "", "status": "in_progress"}
@@ -246,25 +259,6 @@ class Responding(AnswerToClient):
             yield self._event("response.output_item.done", output_index=place, item=item)
         ended = self.whole(end)
         yield self._event(f"response.{ended['status']}", response=ended)
-
-    def _message_ended(self, end: Finished) -> Iterator[str]:
-        yield self._message_begun()
-        text, annotations = self.rewritten(end).text, self._annotations(end)
-        for number, annotation in enumerate(annotations):
-            annotated = {"annotation_index": number, "annotation": annotation}
-            yield self._placed("response.output_text.annotation.added", **annotated)
-        part = _part(text, annotations)
-        yield self._placed("response.output_text.done", text=text, logprobs=[])
-        yield self._placed("response.content_part.done", part=part)
-        item = self._item("completed", part)
-        yield self._event("response.output_item.done", output_index=0, item=item)
-
-    def _output(self, end: Finished) -> list[dict[str, Any]]:
-        """Return the item of text, if there is one, and the calls."""
-        calls, text = self._calls(end), self.rewritten(end).text
-        if calls and not (text or self.has_message):
-            return calls
-        return [self._item("completed", _part(text, self._annotations(end))), *calls]
 
     def _calls(self, end: Finished) -> list[dict[str, Any]]:
         return [
