@@ -331,13 +331,10 @@ def read_source(path: Path) -> ScriptFile:
     """Read the values of a JSON or YAML file. Raises UserError."""
     text = read_text(path)
     try:
-        data = json.loads(text, object_pairs_hook=_once) if path.suffix == ".json" else None
+        data = json.loads(text) if path.suffix == ".json" else None
         node = yaml.compose(text.replace("\t", " "), Loader=_MarkedYaml)
     except json.JSONDecodeError as error:
         raise UserError(f"{path}, line {error.lineno}: not JSON; {_plain(error.msg)}.") from error
-    except _Twice as error:
-        line = _line_of_second(text, str(error))
-        raise UserError(f'{path}, line {line}, "{error}": this key stands twice.') from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
@@ -369,24 +366,6 @@ def read_text(path: Path) -> str:
 
 class _MarkedYaml(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """A YAML loader of which only the parser is used."""
-
-
-class _Twice(ValueError):
-    """Raised for a key that occurs twice in one object."""
-
-
-def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    results: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in results:
-            raise _Twice(key)
-        results[key] = value
-    return results
-
-
-def _line_of_second(text: str, key: str) -> int:
-    places = [match.start() for match in re.finditer(re.escape(json.dumps(key)) + r"\s*:", text)]
-    return text.count("\n", 0, places[-1]) + 1 if places else 1
 
 
 @dataclass(slots=True)

@@ -42,6 +42,7 @@ def wrong(tmp_path, text, name="talk.json"):
         ('{"ask": "a"},\n {"compress": false}]}', '"compress": true was expected, false came'),
         ("]}", 'line 2, "turns": at least one entry was expected'),
         ('{"ask": "a", "ask": "b"}]}', 'line 3, "ask": this key stands twice'),
+        ('{"ask": "a", "ask": "b"},\n{"ask": "c"}]}', 'line 3, "ask": this key stands twice'),
         ('{"ask": "a",,}]}', "line 3: not JSON"),
     ],
 )  # fmt: skip
