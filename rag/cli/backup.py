@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,13 +64,17 @@ def restore(settings: "Settings", source: str, backup_id: str, as_json: bool) ->
     from rag.llm.discovery import SECRET_FILE, SECRET_VARIABLE
     from rag.operations.backup import restore as put_back
     from rag.operations.repository import opened_for_restore
+    from rag.wiring.components import open_chroma, open_embedder
     from rag.wiring.stores import empty_library
 
-    if count := _vectors_elsewhere(settings):
-        raise Conflict(
-            f"The vector index at retrieval.chroma_url holds {count} vectors. Name another "
-            "retrieval.chroma_collection: vectors are made again from the restored documents."
-        )
+    if settings.retrieval.chroma_url is not None:
+        with closing(open_chroma(settings, open_embedder(settings))) as index:
+            count = index.count()
+        if count:
+            raise Conflict(
+                f"The vector index at retrieval.chroma_url holds {count} vectors. Name another "
+                "retrieval.chroma_collection: vectors are made again from the restored documents."
+            )
     with opened_for_restore(source) as repository, _progress() as report:
         manifest = repository.manifest(backup_id)
         put_back(repository, manifest, empty_library(settings), report=report)
@@ -142,18 +146,6 @@ def migrate(settings: "Settings", without_backup: bool) -> None:
 
     open_database(settings, backs_up=not without_backup).dispose()
     click.echo("The database is of this version.")
-
-
-def _vectors_elsewhere(settings: "Settings") -> int:
-    if settings.retrieval.chroma_url is None:
-        return 0
-    from rag.wiring.components import open_chroma, open_embedder
-
-    index = open_chroma(settings, open_embedder(settings))
-    try:
-        return index.count()
-    finally:
-        index.close()
 
 
 def _check(target: str) -> None:

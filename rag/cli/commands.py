@@ -76,10 +76,10 @@ def ingest(
     """Add files and folders to the library; unchanged files cost nothing."""
     from rag.cli.ingest import ingest_paths, was_ingested
 
-    if once and was_ingested(settings, paths):
-        _console(stderr=as_json).print("These were read before; nothing was done.")
-        return
     console = _console(stderr=as_json)
+    if once and was_ingested(settings, paths):
+        console.print("These were read before; nothing was done.")
+        return
     counts = ingest_paths(settings, paths, console=console, collection=collection)
     if as_json:
         click.echo(json.dumps(asdict(counts), ensure_ascii=False))

@@ -8,10 +8,42 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.exc import SQLAlchemyError
+
+from rag.db.audit_trail import AuditTrail
+from rag.db.engine import damage_in_words, damaged_tables
 from rag.documents.reports import counted, size_in_words
+from rag.documents.store import SqlDocumentStore
 from rag.errors import RagError, SetupError, StorageFailed
+from rag.operations import (
+    check_room,
+    compare,
+    documents_of,
+    read_manifest,
+    refuse_emptied,
+    set_back,
+    tables_without_rows,
+)
+from rag.operations.snapshot import take_inventory
+from rag.records import EVERYTHING, ChatMessage, Role
+from rag.seams import ModelRequest
+from rag.search.index_lock import holding, ids_in_file, is_damaged
 from rag.settings import Settings
+from rag.wiring.components import (
+    file_places,
+    index_folder,
+    ocr_folder,
+    open_chroma,
+    open_embedder,
+    open_index,
+    open_model,
+    open_originals,
+    open_second,
+    open_tables,
+    reading_server,
+)
 from rag.wiring.listeners import running_server
+from rag.wiring.stores import make_data_dir, open_database
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +73,13 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("language model", _language_model),
     )
     for subject, check in checks:
-        yield _finding(subject, check, settings)
-
-
-def _finding(subject: str, check: Callable[[Settings], str], settings: Settings) -> Finding:
-    from sqlalchemy.exc import SQLAlchemyError
-
-    try:
-        return Finding(subject, True, check(settings))
-    except (RagError, OSError, SQLAlchemyError) as error:
-        return Finding(subject, False, str(error))
+        try:
+            yield Finding(subject, True, check(settings))
+        except (RagError, OSError, SQLAlchemyError) as error:
+            yield Finding(subject, False, str(error))
 
 
 def _data_folder(settings: Settings) -> str:
-    from rag.operations import check_room
-    from rag.wiring.stores import make_data_dir
-
     make_data_dir(settings)
     check_room(settings.data_dir)
     free = shutil.disk_usage(settings.data_dir).free / 2**30
@@ -64,11 +87,6 @@ def _data_folder(settings: Settings) -> str:
 
 
 def _database(settings: Settings) -> str:
-    from rag.db.engine import damage_in_words, damaged_tables
-    from rag.operations import set_back
-    from rag.operations.snapshot import take_inventory
-    from rag.wiring.stores import open_database
-
     engine = open_database(settings)
     damaged = damaged_tables(engine)
     if damaged:
@@ -79,14 +97,8 @@ def _database(settings: Settings) -> str:
 
 
 def _check_tables(settings: Settings) -> str:
-    from rag.operations import documents_of, read_manifest, tables_without_rows
-    from rag.wiring.components import file_places, open_tables
-    from rag.wiring.stores import open_database
-
-    tables, before = (
-        open_tables(settings, open_database(settings)),
-        read_manifest(settings.data_dir),
-    )
+    tables = open_tables(settings, open_database(settings))
+    before = read_manifest(settings.data_dir)
     rows = before.rows if before else {}
     lost = tables_without_rows(tables, file_places(settings), rows, reads=True)
     if lost:
@@ -100,10 +112,6 @@ def _check_tables(settings: Settings) -> str:
 
 
 def _originals(settings: Settings) -> str:
-    from rag.documents.store import SqlDocumentStore
-    from rag.wiring.components import open_originals
-    from rag.wiring.stores import open_database
-
     if not settings.documents.keep_originals:
         return "none are kept (documents.keep_originals is off)"
     documents = SqlDocumentStore(open_database(settings), open_originals(settings))
@@ -121,10 +129,6 @@ def _originals(settings: Settings) -> str:
 
 
 def _readers(settings: Settings) -> str:
-    from rag.documents.store import SqlDocumentStore
-    from rag.records import EVERYTHING
-    from rag.wiring.stores import open_database
-
     documents = SqlDocumentStore(open_database(settings))
     older = documents.read_before(EVERYTHING)
     if not older:
@@ -138,8 +142,6 @@ def _readers(settings: Settings) -> str:
 
 
 def _reading_server(settings: Settings) -> str:
-    from rag.wiring.components import reading_server
-
     server = reading_server(settings)
     if server is None:
         return "none: PDF and Office files are read here"
@@ -152,17 +154,12 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _embedding(settings: Settings) -> str:
-    from rag.wiring.components import open_embedder
-
     embedder = open_embedder(settings)
     embedder.embed(["How long do refunds take?"])
     return f"{embedder.name}, {embedder.dimensions} dimensions"
 
 
 def _other_languages(settings: Settings) -> str:
-    from rag.wiring.components import open_second
-    from rag.wiring.stores import open_database
-
     second = open_second(settings, open_database(settings))
     if second is None:
         return "one embedding model: what it knows no language of is found by words"
@@ -172,10 +169,6 @@ def _other_languages(settings: Settings) -> str:
 
 
 def _indexes(settings: Settings) -> str:
-    from rag.operations import compare, refuse_emptied
-    from rag.wiring.components import open_chroma, open_embedder, open_index
-    from rag.wiring.stores import open_database
-
     url = running_server(settings.data_dir)
     if url is not None:
         return f"in use by the server at {url}"
@@ -187,12 +180,9 @@ def _indexes(settings: Settings) -> str:
         with closing(open_chroma(settings, embedder)) as chroma:
             chroma.check()
     engine = open_database(settings)
-    index = open_index(settings, embedder, engine)
-    try:
+    with closing(open_index(settings, embedder, engine)) as index:
         index.check()
         differences = compare(engine, index)
-    finally:
-        index.close()
     if not differences.is_whole:
         extra = len(differences.extra_vectors)
         refuse_emptied(open_database(settings), settings.data_dir, vectors=extra)
@@ -218,8 +208,6 @@ class _Ids:
 def _ids_in_file(settings: Settings) -> set[str] | None:
     """Return the ids in the embedded index, as far as known without loading it."""
     from rag.search.embedders.local import name_of
-    from rag.search.index_lock import holding, ids_in_file
-    from rag.wiring.components import index_folder
 
     if settings.retrieval.is_shared:
         return None
@@ -231,7 +219,6 @@ def _ids_in_file(settings: Settings) -> set[str] | None:
 
 def repair(settings: Settings) -> str:
     """Complete the indexes; return what was done. Raises SetupError if a server runs."""
-    from rag.db.audit_trail import AuditTrail
     from rag.wiring.application import build
 
     url = running_server(settings.data_dir)
@@ -250,9 +237,6 @@ def repair(settings: Settings) -> str:
 
 def _damaged_vectors(settings: Settings) -> Path | None:
     """Move damaged vectors aside and return where; None if nothing is damaged."""
-    from rag.search.index_lock import holding, is_damaged
-    from rag.wiring.components import index_folder
-
     folder = index_folder(settings)
     if settings.retrieval.is_shared or not is_damaged(folder):
         return None
@@ -263,7 +247,6 @@ def _damaged_vectors(settings: Settings) -> Path | None:
 
 def _pictures(settings: Settings) -> str:
     from rag.documents.readers.pictures import check
-    from rag.wiring.components import ocr_folder
 
     return check(settings.documents.ocr_languages, ocr_folder(settings))
 
@@ -296,10 +279,6 @@ def _check_judge(settings: Settings) -> str:
 
 
 def _language_model(settings: Settings) -> str:
-    from rag.records import ChatMessage, Role
-    from rag.seams import ModelRequest
-    from rag.wiring.components import open_model
-
     model = open_model(settings)
     if model is None:
         return "none is set: answers are taken word for word from the sources"

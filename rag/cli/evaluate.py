@@ -1,7 +1,7 @@
 """The work of `groundnote regress` and `groundnote eval`."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -79,7 +79,13 @@ def run(
 ) -> tuple[int, str]:
     """Replay, show and write the results; return the exit code, and the JSON for programs."""
     earlier = report.read_report(written.compare) if written.compare else None
-    outcomes = list(_show_outcomes(regress(settings, wanted, options), console))
+    outcomes: list[Comparison] = []
+    with console.status("replaying …"):
+        for outcome in regress(settings, wanted, options):  # each is shown as soon as it is done
+            report.show(outcome.replay, console)
+            if outcome.without is not None:
+                report.show_cost(outcome.replay, outcome.without, console)
+            outcomes.append(outcome)
     replays = [outcome.replay for outcome in outcomes]
     results = report.as_json(replays)
     if wanted.is_pair:
@@ -92,24 +98,9 @@ def run(
         written.junit.write_bytes(report.as_junit(replays))
     if written.html is not None:
         written.html.write_text(as_page(replays), encoding="utf-8")
-    return _exit_code(replays), json.dumps(results, ensure_ascii=False)
-
-
-def _show_outcomes(outcomes: Iterator[Comparison], console: Console) -> Iterator[Comparison]:
-    """Show each outcome as soon as it is done."""
-    status = console.status("replaying …")
-    with status:
-        for outcome in outcomes:
-            report.show(outcome.replay, console)
-            if outcome.without is not None:
-                report.show_cost(outcome.replay, outcome.without, console)
-            yield outcome
-
-
-def _exit_code(replays: Sequence[Replay]) -> int:
-    if any(replay.error for replay in replays):
-        return WRONG_FILE
-    return FINE if all(replay.passed for replay in replays) else FAILED
+    code = FINE if all(replay.passed for replay in replays) else FAILED
+    code = WRONG_FILE if any(replay.error for replay in replays) else code
+    return code, json.dumps(results, ensure_ascii=False)
 
 
 def evaluate(libraries: Libraries, questions: Path, documents: Path) -> Iterator[Graded]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
@@ -22,6 +22,7 @@ from rag.records import DEFAULT_COLLECTION, EVERYTHING
 from rag.runtime.progress import Progress as FileProgress
 from rag.runtime.progress import Stage
 from rag.settings import Settings
+from rag.wiring.listeners import running_server
 
 if TYPE_CHECKING:
     from rag.wiring.application import Application
@@ -67,8 +68,6 @@ def ingest_paths(
 
     With `is_served_next`, this process becomes a server, which embeds with the second model itself.
     """
-    from rag.wiring.listeners import running_server
-
     files = collect(paths)
     counts = IngestCounts()
     url = running_server(settings.data_dir)
@@ -134,7 +133,12 @@ def _follow(
                     reason = escape(printable(report.reason))
                     console.print(f"[red]not read[/red] {reason}", soft_wrap=True)
         bar.update(task, description="done")
-    _show_counts(counts, console)
+    parts = [f"{counts.ingested} files ingested ({counts.chunks} chunks)"]
+    if counts.unchanged:
+        parts.append(f"{counts.unchanged} unchanged")
+    if counts.failed:
+        parts.append(f"{len(counts.failed)} not read")
+    console.print(", ".join(parts) + ".")
 
 
 def _read_for_other_languages(settings: Settings, console: Console) -> None:
@@ -166,12 +170,9 @@ def _read_for_other_languages(settings: Settings, console: Console) -> None:
 def _library_without_server(settings: Settings, command: str) -> Iterator["Application"]:
     """Open the library, if no server holds its index."""
     from rag.wiring.application import opened
-    from rag.wiring.listeners import running_server
 
-    url = running_server(settings.data_dir)
-    if url is not None:
-        text = f"The server at {url} holds the index. Stop it, then run {command} again."
-        raise UserError(text)
+    if url := running_server(settings.data_dir):
+        raise UserError(f"The server at {url} holds the index. Stop it, then run {command} again.")
     with opened(settings) as application:
         yield application
 
@@ -194,68 +195,42 @@ def _here(
 def _over_there(
     settings: Settings, url: str, files: Sequence[IncomingFile], collection: str
 ) -> Iterator[FileProgress]:
+    """Upload files to a server, some ahead of the one that it waits for.
+
+    Yield the reports that `Ingestion.ingest` would give.
+    """
     max_bytes = int(settings.documents.max_file_mb * MEBIBYTE)
+    jobs: dict[str, str] = {}  # id → name
     with closing(RemoteServer(url)) as server:
-        yield from RemoteIngest(server, collection, max_bytes=max_bytes).ingest(files)
-
-
-class RemoteIngest:
-    """Uploads files to a server, some ahead of the one that it waits for."""
-
-    def __init__(self, server: RemoteServer, collection: str, *, max_bytes: int) -> None:
-        self._server = server
-        self._collection = collection
-        self._max_bytes = max_bytes
-
-    def ingest(self, files: Sequence[IncomingFile]) -> Iterator[FileProgress]:
-        """Yield the reports that `Ingestion.ingest` would give."""
-        hashes = self._server.content_hashes(self._collection)
-        jobs: dict[str, str] = {}  # id → name
+        hashes = server.content_hashes(collection)
         for file in files:
-            handed = self._hand_over(file, hashes.get(file.name))
-            if isinstance(handed, FileProgress):
-                yield handed
+            try:
+                content = file.read(max_bytes)
+                if hashlib.sha256(content).hexdigest() == hashes.get(file.name):
+                    yield FileProgress(file.name, Stage.UNCHANGED)
+                    continue
+                job_id = server.upload(file.name, content, collection)
+            except (UserError, RefusedByServer) as error:
+                yield FileProgress(file.name, Stage.FAILED, reason=str(error))
                 continue
-            jobs[handed] = file.name
+            jobs[job_id] = file.name
             yield FileProgress(file.name, Stage.READING)
-            yield from self._ended(jobs, at_most=FILES_AHEAD)
-        yield from self._ended(jobs, at_most=0)
-
-    def _hand_over(self, file: IncomingFile, known_hash: str | None) -> str | FileProgress:
-        """Return the id of the file's job, or its report if it has none."""
-        try:
-            content = file.read(self._max_bytes)
-            if hashlib.sha256(content).hexdigest() == known_hash:
-                return FileProgress(file.name, Stage.UNCHANGED)
-            return self._server.upload(file.name, content, self._collection)
-        except (UserError, RefusedByServer) as error:
-            return FileProgress(file.name, Stage.FAILED, reason=str(error))
-
-    def _ended(self, jobs: dict[str, str], *, at_most: int) -> Iterator[FileProgress]:
-        """Wait until at most `at_most` jobs are left; yield their reports."""
-        while len(jobs) > at_most:
-            for job_id, job in self._server.jobs(jobs).items():
-                report = _report(jobs[job_id], job)
-                yield report
-                if report.is_final:
-                    del jobs[job_id]
-            if len(jobs) > at_most:
-                time.sleep(POLL_SECONDS)
+            yield from _ended(server, jobs, at_most=FILES_AHEAD)
+        yield from _ended(server, jobs, at_most=0)
 
 
-def _report(name: str, job: dict[str, Any]) -> FileProgress:
+def _ended(server: RemoteServer, jobs: dict[str, str], *, at_most: int) -> Iterator[FileProgress]:
+    """Wait until at most `at_most` jobs are left; yield their reports."""
     stages = {"done": Stage.FINISHED, "failed": Stage.FAILED, "running": Stage.EMBEDDING}
-    stage = stages.get(job["state"], Stage.READING)
-    return FileProgress(name, stage, job["done"], job["total"], reason=job["error"] or "")
-
-
-def _show_counts(counts: IngestCounts, console: Console) -> None:
-    parts = [f"{counts.ingested} files ingested ({counts.chunks} chunks)"]
-    if counts.unchanged:
-        parts.append(f"{counts.unchanged} unchanged")
-    if counts.failed:
-        parts.append(f"{len(counts.failed)} not read")
-    console.print(", ".join(parts) + ".")
+    while len(jobs) > at_most:
+        for job_id, job in server.jobs(jobs).items():
+            stage, reason = stages.get(job["state"], Stage.READING), job["error"] or ""
+            report = FileProgress(jobs[job_id], stage, job["done"], job["total"], reason=reason)
+            yield report
+            if report.is_final:
+                del jobs[job_id]
+        if len(jobs) > at_most:
+            time.sleep(POLL_SECONDS)
 
 
 def _short(name: str) -> str:

@@ -72,7 +72,9 @@ def add(settings: "Settings", name: str, kind: str | None, yes: bool) -> None:
     click.echo(offer.label)
     if not yes:
         click.confirm("Download it?", abort=True)
-    folder = _folder(settings) / name.replace("/", "--")
+    hub = settings.data_dir / "models" / "hub"
+    hub.mkdir(parents=True, exist_ok=True)
+    folder = hub / name.replace("/", "--")
     download(offer, folder)
     try:
         kind = kind or kind_of(folder)
@@ -236,12 +238,6 @@ def try_out(folder: Path, kind: str, settings: "Settings") -> None:
 
 
 # ── Where it lies, and the setting ───────────────────────────────────────────────────────────
-
-
-def _folder(settings: "Settings") -> Path:
-    folder = settings.data_dir / "models" / "hub"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _downloaded_models(settings: "Settings") -> list[tuple[Path, DownloadedModel]]:

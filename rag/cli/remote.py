@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -65,17 +65,10 @@ class RemoteServer:
         """Return the SHA-256 of each document of a collection, by name."""
         hashes: dict[str, str] = {}
         while True:
-            page = {
-                "limit": DOCUMENTS_AT_ONCE,
-                "offset": len(hashes),
-                "collection": collection,
-            }
+            page = {"limit": DOCUMENTS_AT_ONCE, "offset": len(hashes), "collection": collection}
             answer = self._call("GET", "/documents", params=page)
-            results = {
-                document["name"]: document["content_hash"] for document in answer["documents"]
-            }
-            hashes |= results
-            if not results or len(hashes) >= answer["total"]:
+            hashes |= {one["name"]: one["content_hash"] for one in answer["documents"]}
+            if not answer["documents"] or len(hashes) >= answer["total"]:
                 return hashes
 
     def create_session(self, collections: Collection[str] = ()) -> str:
@@ -86,11 +79,10 @@ class RemoteServer:
         """Yield the events of one turn as the server sends them."""
         path = f"/sessions/{session_id}/messages"
         headers = {"Accept": "text/event-stream"}
+        body = {"content": question}
         with (
             self._translated(),
-            self._http.stream(
-                "POST", path, json={"content": question}, headers=headers
-            ) as response,
+            self._http.stream("POST", path, json=body, headers=headers) as response,
         ):
             if response.is_error:
                 response.read()
@@ -142,9 +134,8 @@ def _detail(response: Any) -> str:
         return f"The server answered {response.status_code} {response.reason_phrase}."
 
 
-AskServer = Callable[
-    [str], Iterator[ServerEvent]
-]  # takes a question, yields the events of its turn
+# Takes a question, yields the events of its turn.
+AskServer = Callable[[str], Iterator[ServerEvent]]
 
 
 @contextmanager
@@ -154,21 +145,10 @@ def asking_with(
     """Open a function that asks, with the id of its session."""
     url = running_server(settings.data_dir)
     if url is not None:
-        server = RemoteServer(url)
-        used_id = session_id or server.create_session(collections)
-        try:
+        with closing(RemoteServer(url)) as server:
+            used_id = session_id or server.create_session(collections)
             yield (lambda question: server.ask(used_id, question)), used_id
-        finally:
-            server.close()
         return
-    with _asking_here(settings, session_id, collections) as both:
-        yield both
-
-
-@contextmanager
-def _asking_here(
-    settings: Settings, session_id: str | None, collections: tuple[str, ...]
-) -> Iterator[tuple[AskServer, str]]:
     from rag.web.api.sse import encode
     from rag.wiring.application import opened
 
@@ -220,28 +200,17 @@ def _library(settings: Settings, url: str | None) -> Iterator["LibraryApi"]:
     """Open the API of a named or running server; else of an application in this process."""
     from rag.mcp.server import LibraryApi
 
+    secrets, public_url = SecretBox(settings.data_dir), settings.web.public_url
     address = url or running_server(settings.data_dir)
     if address is not None:
-        library = LibraryApi(
-            address, secrets=SecretBox(settings.data_dir), public_url=settings.web.public_url
-        )
-        try:
+        with closing(LibraryApi(address, secrets=secrets, public_url=public_url)) as library:
             yield library
-        finally:
-            library.close()
         return
-    with _application_here(settings) as app:
-        yield LibraryApi(
-            HERE, app=app, secrets=SecretBox(settings.data_dir), public_url=settings.web.public_url
-        )
-
-
-@contextmanager
-def _application_here(settings: Settings) -> Iterator[Any]:
     from rag.web import create_app
     from rag.wiring.application import opened
 
     with opened(settings) as application:
         application.load()
         application.start()
-        yield create_app(application)
+        app = create_app(application)
+        yield LibraryApi(HERE, app=app, secrets=secrets, public_url=public_url)

@@ -17,7 +17,6 @@ from rag.errors import NotFound, UserError
 
 if TYPE_CHECKING:
     from rag.connectors.registry import SourceRegistry, SourceStatus
-    from rag.records import DocumentSource
     from rag.settings import Settings
     from rag.wiring.application import Application
 
@@ -182,14 +181,13 @@ def _wait_for_syncs(
     server = running_server(settings.data_dir)
     if server is None:
         application.jobs.start(application.load)
-    ended = [
-        status
+    results = [
+        _ended(settings, application, source_id, server=server, is_new=is_new)
         for source_id in source_ids
-        if (status := _ended(settings, application, source_id, server=server, is_new=is_new))
-        is not None
     ]
+    ended = [status for status in results if status is not None]
     _show_statuses(ended, as_json=as_json)
-    if not all(_is_well(status) for status in ended):
+    if not all(one.state == "idle" and not one.source.counts.failed for one in ended):
         raise click.exceptions.Exit(1)
 
 
@@ -199,7 +197,7 @@ def _ended(
     source_id: str,
     *,
     server: str | None,
-    is_new: bool = False,
+    is_new: bool,
 ) -> "SourceStatus | None":
     """Return the status after the sync; None once the source is removed."""
     from rag.records import SyncState
@@ -233,10 +231,6 @@ def printable(text: str) -> str:
     return "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in text)
 
 
-def _is_well(status: "SourceStatus") -> bool:
-    return status.state == "idle" and not status.source.counts.failed
-
-
 def _show_statuses(statuses: "Sequence[SourceStatus]", *, as_json: bool) -> None:
     """Show the statuses; as JSON in the shape of the API."""
     if as_json:
@@ -247,13 +241,6 @@ def _show_statuses(statuses: "Sequence[SourceStatus]", *, as_json: bool) -> None
         return
     for status in statuses:
         click.echo(printable("\n".join(_lines(status))))
-
-
-def _when(entry: "DocumentSource") -> str:
-    looked_at = entry.last_synced_at and entry.last_synced_at.astimezone()
-    last = f"seen whole {looked_at:%Y-%m-%d %H:%M}" if looked_at else "not seen whole yet"
-    every = f"every {_in_words(entry.every_seconds)}" if entry.every_seconds else "when you say so"
-    return f"{last}; looked at {'at each change and ' if entry.watch else ''}{every}"
 
 
 def _in_words(seconds: int) -> str:
@@ -269,14 +256,15 @@ def _lines(status: "SourceStatus") -> Iterator[str]:
     counts = [f"{count:,} {word}" for word, count in asdict(entry.counts).items() if count]
     state = status.state.replace("_", " ")
     yield f"{entry.id}  {state:<15}  {masked(entry.address)}  {', '.join(counts)}".rstrip()
-    yield f"    {_when(entry)}"
+    synced_at = entry.last_synced_at and entry.last_synced_at.astimezone()
+    last = f"seen whole {synced_at:%Y-%m-%d %H:%M}" if synced_at else "not seen whole yet"
+    every = f"every {_in_words(entry.every_seconds)}" if entry.every_seconds else "when you say so"
+    yield f"    {last}; looked at {'at each change and ' if entry.watch else ''}{every}"
     if status.reason:
         yield f"    {status.reason}"
     if status.pending_count:
-        named = ", ".join(status.pending[:FILES_LISTED]) + " …" * (
-            status.pending_count > FILES_LISTED
-        )
-        yield f"    Not there any more: {named}"
+        more = " …" if status.pending_count > FILES_LISTED else ""
+        yield f"    Not there any more: {', '.join(status.pending[:FILES_LISTED])}{more}"
         yield f"    Say yes or no: groundnote source confirm {entry.id}, or decline"
     for file in status.failures[:FILES_LISTED]:
         yield f"    {file.reason}"

@@ -86,19 +86,14 @@ def keep(settings: "Settings", session_id: str, named: str = "") -> Path:
     if path.exists():
         raise UserError(f"{path} is there already. Name another file: /keep FILE.")
     url = running_server(settings.data_dir)
-    script = (
-        RemoteServer(url).script_of(session_id)
-        if url
-        else _stored_conversation(settings, session_id)
-    )
+    if url:
+        script = RemoteServer(url).script_of(session_id)
+    else:
+        from rag.render.export import as_conversation
+        from rag.sessions.store import SqlConversationStore
+        from rag.wiring.stores import open_database
+
+        store = SqlConversationStore(open_database(settings))
+        script = as_conversation(store.open(session_id, owner=settings.sessions.default_owner))
     path.write_text(json.dumps(script, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
-
-
-def _stored_conversation(settings: "Settings", session_id: str) -> dict[str, Any]:
-    from rag.render.export import as_conversation
-    from rag.sessions.store import SqlConversationStore
-    from rag.wiring.stores import open_database
-
-    store = SqlConversationStore(open_database(settings))
-    return as_conversation(store.open(session_id, owner=settings.sessions.default_owner))
