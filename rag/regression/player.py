@@ -13,10 +13,10 @@ from rag.documents.files import IncomingFile
 from rag.errors import UserError
 from rag.language.names import Lexicon
 from rag.memory.context import SUMMARY_TITLE
+from rag.memory.summary import spelled_out
 from rag.records import (
     EVERYTHING,
     ContextConfig,
-    Event,
     Failed,
     Finished,
     ImportedMessage,
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from rag.seams import SessionHandle
     from rag.wiring.application import Application
 
-RANGE = re.compile(r"\[(\d{1,6})\]–\[(\d{1,6})\]")
 NOT_IN_NUMBERS = re.compile(r"[,\s*]")
 ROW = re.compile(r"\s*(?:>\s*)?\|")
 CheckOutcome = tuple[str, bool, str]  # (expectation, whether it holds, what was found instead)
@@ -81,7 +80,8 @@ def of_answer(turn: Expectations, ended: Finished, past: Earlier) -> Iterator[Ch
     sources = ", ".join(f"{s.document_name} ({s.locator})" for s in ended.sources)
     yield "is answered", bool(text.strip()), ""
     for wanted in turn.cites:
-        yield f"cites {_place_text(wanted)}", _cites(wanted, ended.sources), sources or "no source"
+        name = wanted if isinstance(wanted, str) else f"{wanted.document} at {wanted.place!r}"
+        yield f"cites {name}", _cites(wanted, ended.sources), sources or "no source"
     for words in turn.says:
         yield f"says {words!r}", holds(text, words), text
     for words in turn.says_not:
@@ -116,10 +116,6 @@ def no_other_numbers(text: str, highest: int) -> CheckOutcome:
     """Check that the answer shows only source numbers 1 to `highest`, which were given out."""
     other = [number for number in cited_numbers(text) if not 1 <= number <= highest]
     return "gives no number that it was not given", not other, ", ".join(map(str, other))
-
-
-def _place_text(wanted: str | CitedPlace) -> str:
-    return wanted if isinstance(wanted, str) else f"{wanted.document} at {wanted.place!r}"
 
 
 def _cites(wanted: str | CitedPlace, sources: Sequence[Source]) -> bool:
@@ -162,10 +158,7 @@ def words_of(text: str) -> set[str]:
 
 def numbers_in(text: str) -> set[int]:
     """Return every source number in a summary, including ranges such as `[3]–[40]`."""
-    numbers = set(cited_numbers(text))
-    for first, last in RANGE.findall(text):
-        numbers.update(range(int(first), int(last) + 1))
-    return numbers
+    return set(cited_numbers(spelled_out(text)))
 
 
 def stands_beside(text: str, words: str, numbers: Iterable[int]) -> bool:
@@ -254,11 +247,17 @@ class Player:
     # ── Questions ────────────────────────────────────────────────────────────────────────────
 
     def _ask(self, number: int, turn: Ask | Regenerate) -> PlayedTurn:
-        if isinstance(turn, Ask) and turn.edit is not None:
-            self._branch(number, turn.edit)
-        action = "ask" if isinstance(turn, Ask) else "regenerate"
+        action, question = "regenerate", "the same again"
+        if isinstance(turn, Ask):
+            action, question = "ask", turn.ask
+            if turn.edit is not None:
+                self._branch(number, turn.edit)
         try:
-            question, events = self._events(turn)
+            if isinstance(turn, Ask):
+                events = self._assistant.ask(self._session, turn.ask)
+            else:
+                last = self._session.read().message_count - 1
+                events = self._assistant.regenerate(self._session, last)
         except UserError as error:  # the question cannot be asked at all
             place = ("turns", number - 1, action)
             raise self._position.source.error(place, str(error).rstrip(".")) from error
@@ -273,18 +272,11 @@ class Player:
         if isinstance(last_event, Failed):
             check = Check(number, "is answered", False, last_event.message)
             return PlayedTurn(number, action, question, checks=(check,))
-        checks = [
-            Check(number, *outcome) for outcome in self._answer_checks(turn, last_event, number)
-        ]
-        streamed = "".join(event.text for event in outcome_events if isinstance(event, Text))
-        source_count = self._session.read().source_count
-        checks.append(
-            Check(
-                number,
-                *no_other_numbers(f"{streamed}\n\n{last_event.message.content}", source_count),
-            )
-        )
         past, text = self._position.earlier, last_event.message.content
+        streamed = "".join(event.text for event in outcome_events if isinstance(event, Text))
+        outcomes = list(self._answer_checks(turn, last_event, number))
+        source_count = self._session.read().source_count
+        outcomes.append(no_other_numbers(f"{streamed}\n\n{text}", source_count))
         past.cited[number], past.exchanges[number] = last_event.sources, f"{question}\n{text}"
         past.indices[number] = last_event.message.index - 1
         query = last_event.message.resolved_query or ""
@@ -295,14 +287,8 @@ class Player:
             answer=text,
             resolved=query if query != question else "",
             cited=_cited(last_event),
-            checks=tuple(checks),
+            checks=tuple(Check(number, *outcome) for outcome in outcomes),
         )
-
-    def _events(self, turn: Ask | Regenerate) -> tuple[str, Iterator[Event]]:
-        if isinstance(turn, Ask):
-            return turn.ask, self._assistant.ask(self._session, turn.ask)
-        last = self._session.read().message_count - 1
-        return "the same again", self._assistant.regenerate(self._session, last)
 
     def _branch(self, number: int, earlier: int) -> None:
         """Continue from a question that is edited, without the turns after it."""
@@ -346,21 +332,16 @@ class Player:
         left = sum(m.role == Role.USER for m in self._assistant.context_messages(self._session))
         got = f"{left} turns word for word, and a summary of {len(summary)} characters"
         is_done = bool(summary) and left <= 1
-        checks = [Check(number, "all turns but the newest are summarised", is_done, got)]
+        text = "all turns but the newest are summarised"
         recalled = [self._recalled(recall) for recall in turn.recalls]
         outcomes = [
+            (text, is_done, got),
             *self._summary_checks(number, turn, summary),
             *self._brought_back(number, turn, recalled),
         ]
-        checks += [Check(number, *outcome) for outcome in outcomes]
-        text = "all turns but the newest are summarised"
+        checks = tuple(Check(number, *outcome) for outcome in outcomes)
         return PlayedTurn(
-            number,
-            "compress",
-            text,
-            summary=summary,
-            recalled=tuple(recalled),
-            checks=tuple(checks),
+            number, "compress", text, summary=summary, recalled=tuple(recalled), checks=checks
         )
 
     def summary(self) -> str:
@@ -382,7 +363,7 @@ class Player:
             yield f"keeps the sources of turn {earlier}", bool(wanted) and wanted <= seen, got
         lexicon = Lexicon(self._application.documents.lexicon(self._session.readable()))
         for earlier in turn.keeps_names_of:
-            names, lost = lexicon.whole_names(past.exchanges.get(earlier, "")), set[str]()
+            names = lexicon.whole_names(past.exchanges.get(earlier, ""))
             if not names:
                 self._blame(number, "keeps_names_of", earlier, "names no product")
             lost = names - lexicon.whole_names(summary)
@@ -420,11 +401,10 @@ class Player:
             if not holds(exchange, wanted.words):
                 self._blame(number, "recalls", wanted.turn, f"does not say {wanted.words!r}")
             numbers = past.numbers(wanted.turn)
-            cites = stands_beside(exchange, wanted.words, numbers)
-            is_recalled = (
-                stands_beside(text, wanted.words, numbers) if cites else holds(text, wanted.words)
-            )
-            beside = ", beside its number" if cites else ""
+            is_recalled, beside = holds(text, wanted.words), ""
+            if stands_beside(exchange, wanted.words, numbers):
+                is_recalled = stands_beside(text, wanted.words, numbers)
+                beside = ", beside its number"
             yield f"recalls {wanted.words!r} for {wanted.ask!r}{beside}", is_recalled, text
 
     def _blame(self, number: int, key: str, earlier: int, what: str) -> None:
@@ -489,20 +469,15 @@ def configure(session: "SessionHandle", wanted: Configured, *, compacts: bool) -
     """
     config = wanted.changed(session.read().config)
     if not compacts:
-        config = ContextConfig(
-            enabled=False, max_tokens=config.max_tokens, recent_message_count=MANY
-        )
+        most = config.max_tokens
+        config = ContextConfig(enabled=False, max_tokens=most, recent_message_count=MANY)
     session.configure(config)
 
 
 def _cited(ended: Finished) -> tuple[CitedSource, ...]:
     by_number = {source.number: source for source in ended.sources}
-    answer = ended.message.answer
-    verdicts = (
-        {(citation.number, citation.verdict.value) for citation in answer.citations}
-        if answer
-        else set()
-    )
+    citations = ended.message.answer.citations if ended.message.answer else ()
+    verdicts = {(citation.number, citation.verdict.value) for citation in citations}
     return tuple(
         CitedSource(number, by_number[number].document_name, by_number[number].locator, verdict)
         for number, verdict in sorted(verdicts)

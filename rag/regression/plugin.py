@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from rag.regression.report import Replay
 
 ENDINGS = (".conversation.json", ".conversation.yaml", ".conversation.yml")
 MODELS = ("none", "recorded", "live")
@@ -54,9 +51,16 @@ class ScriptItem(pytest.Item):
     """A test that passes if all expectations of the conversation hold."""
 
     def runtest(self) -> None:
+        from rag.regression.report import difference
+
         replay = _replayer(self.config).replay(self.path)
-        if not replay.passed:
-            raise Unmet(_failure_text(replay))
+        if replay.passed:
+            return
+        lines = [replay.title, *([replay.error] if replay.error else [])]
+        for turn in replay.turns:
+            failures = (difference(turn, failure) for failure in turn.failures)
+            lines += [f"turn {turn.number}, {failure}" for failure in failures]
+        raise Unmet("\n\n".join(lines))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         if isinstance(excinfo.value, Unmet):
@@ -65,15 +69,6 @@ class ScriptItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         return self.path, None, self.name
-
-
-def _failure_text(replay: Replay) -> str:
-    from rag.regression.report import difference
-
-    lines = [replay.title, *([replay.error] if replay.error else [])]
-    for turn in replay.turns:
-        lines += [f"turn {turn.number}, {difference(turn, failure)}" for failure in turn.failures]
-    return "\n\n".join(lines)
 
 
 REPLAYER = pytest.StashKey[Any]()

@@ -220,7 +220,10 @@ class Libraries:
             finally:
                 shutil.rmtree(made, ignore_errors=True)
         os.utime(path)
-        self._forget_old(path)
+        paths = [entry for entry in self._folder.iterdir() if not entry.name.startswith(".")]
+        for old in sorted(paths, key=lambda entry: -entry.stat().st_mtime)[MOST_LIBRARIES:]:
+            if old != path:
+                shutil.rmtree(old, ignore_errors=True)
         return path
 
     def _ingest(self, folder: Path, data: Path) -> None:
@@ -243,12 +246,6 @@ class Libraries:
         digest.update(_digest_of_code())
         return digest.hexdigest()[:24]
 
-    def _forget_old(self, used: Path) -> None:
-        paths = [path for path in self._folder.iterdir() if not path.name.startswith(".")]
-        for old in sorted(paths, key=lambda entry: -entry.stat().st_mtime)[MOST_LIBRARIES:]:
-            if old != used:
-                shutil.rmtree(old, ignore_errors=True)
-
 
 def without_model(settings: Settings) -> Settings:
     """Return the settings without a language model or its server."""
@@ -266,14 +263,11 @@ def _digest_of_code() -> bytes:
     return digest.digest()
 
 
-MODELS = ("none", "recorded", "live")
-
-
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
     """Options of a replay."""
 
-    model: str = ""  # one of MODELS; "": a recording if there is one, else the settings' model
+    model: str = ""  # none, recorded or live; "": a recording, else the settings' model
     records: bool = False
     compacts: bool = True
     documents: Path | None = None  # replaces the folder that a script names
@@ -432,18 +426,15 @@ def resume() -> None:
     answers, sys.stdout = os.fdopen(os.dup(1), "wb"), sys.stderr
     os.dup2(2, 1)  # output of libraries goes to stderr
     outcome: tuple[list[PlayedTurn], Position] | str
+    position = rest.position
+    position.turns_done += 1
+    played = [PlayedTurn(position.turns_done, "restart", "a new process goes on")]
     try:
-        outcome = _resumed(rest), rest.position
+        model = RecordedModel(rest.recording) if rest.recording else None
+        with Libraries(rest.settings, rest.embedder).opened(rest.data, model) as application:
+            played += _until_restart(application, position, model)
+        outcome = played, position
     except RagError as error:
         outcome = str(error)
     with answers:
         answers.write(pickle.dumps(outcome))
-
-
-def _resumed(rest: ReplayState) -> list[PlayedTurn]:
-    position, model = rest.position, RecordedModel(rest.recording) if rest.recording else None
-    position.turns_done += 1
-    played = [PlayedTurn(position.turns_done, "restart", "a new process goes on")]
-    libraries = Libraries(rest.settings, rest.embedder)
-    with libraries.opened(rest.data, model) as application:
-        return [*played, *_until_restart(application, position, model)]

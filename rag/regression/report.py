@@ -157,21 +157,18 @@ def read_questions(path: Path) -> list[EvaluatedQuestion]:
     Raises:
         UserError: It is missing or empty, or a line is no question; names the line.
     """
-    lines = read_text(path).splitlines()
-    results = [
-        _question(path, line, number) for number, line in enumerate(lines, start=1) if line.strip()
-    ]
-    if not results:
+    questions: list[EvaluatedQuestion] = []
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            data = json.loads(line)
+        except ValueError as error:
+            raise UserError(f"{path}, line {number}: not JSON; {error}.") from error
+        questions.append(validated(EvaluatedQuestion, ScriptFile(path, data, {(): number})))
+    if not questions:
         raise UserError(f"{path} holds no question.")
-    return results
-
-
-def _question(path: Path, line: str, number: int) -> EvaluatedQuestion:
-    try:
-        data = json.loads(line)
-    except ValueError as error:
-        raise UserError(f"{path}, line {number}: not JSON; {error}.") from error
-    return validated(EvaluatedQuestion, ScriptFile(path, data, {(): number}))
+    return questions
 
 
 def grade(question: EvaluatedQuestion, assistant: Answers, session: SessionHandle) -> Graded:

@@ -7,7 +7,7 @@ and `2026-01-01` are strings.
 import difflib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -28,7 +28,6 @@ from rag.citations.markers import without_markers
 from rag.errors import UserError
 from rag.records import ContextConfig, Verdict
 
-VERSION = 1
 VerdictName = Literal["supported", "computed", "contradicted", "off_subject", "open", "unsourced"]
 CITATION_VERDICTS = frozenset(get_args(VerdictName)) - {"unsourced"}  # that is a statement's
 assert set(get_args(VerdictName)) == {each.value for each in Verdict}
@@ -334,7 +333,8 @@ def read_source(path: Path) -> ScriptFile:
         data = json.loads(text) if path.suffix == ".json" else None
         node = yaml.compose(text.replace("\t", " "), Loader=_MarkedYaml)
     except json.JSONDecodeError as error:
-        raise UserError(f"{path}, line {error.lineno}: not JSON; {_plain(error.msg)}.") from error
+        problem = SINGLE_QUOTES.sub(r'"\1"', error.msg[:1].lower() + error.msg[1:])
+        raise UserError(f"{path}, line {error.lineno}: not JSON; {problem}.") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
@@ -383,12 +383,9 @@ class _Built:
         self.lines[place] = node.start_mark.line + 1
         if isinstance(node, yaml.SequenceNode):
             return [self.value(child, (*place, index)) for index, child in enumerate(node.value)]
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, place)
-        assert isinstance(node, yaml.ScalarNode)
-        return scalar(node.value, is_plain=not node.style)
-
-    def _mapping(self, node: yaml.MappingNode, place: KeyPath) -> dict[str, Any]:
+        if isinstance(node, yaml.ScalarNode):
+            return scalar(node.value, is_plain=not node.style)
+        assert isinstance(node, yaml.MappingNode)
         results: dict[str, Any] = {}
         for key, value in node.value:
             name, line = str(key.value), key.start_mark.line + 1
@@ -418,23 +415,17 @@ def validated(model: type[Model], source: ScriptFile) -> Model:
     try:
         return model.model_validate(source.data)
     except ValidationError as error:
-        problems = [
-            _place_and_message(detail, source) for detail in error.errors() if not _is_side(detail)
-        ]
+        problems: list[tuple[KeyPath, str]] = []
+        for detail in error.errors():
+            kind = detail["type"]
+            is_object = kind == "string_type" and isinstance(detail["input"], dict)
+            if is_object or (kind == "too_short" and detail["input"]):
+                continue  # it only follows from another alternative of the schema
+            place, value = _place(detail["loc"], source.data, kind)
+            problems.append((place, _problem_text(detail, value, place, source.data)))
         problems.sort(key=lambda problem: source.lines.get(problem[0], 0))
         messages = list(dict.fromkeys(str(source.error(*problem)) for problem in problems))
         raise UserError("\n".join(messages[:5])) from error
-
-
-def _is_side(problem: Mapping[str, Any]) -> bool:
-    """Return whether an error only follows from another alternative of the schema."""
-    is_object = problem["type"] == "string_type" and isinstance(problem["input"], dict)
-    return is_object or (problem["type"] == "too_short" and bool(problem["input"]))
-
-
-def _place_and_message(problem: Mapping[str, Any], source: ScriptFile) -> tuple[KeyPath, str]:
-    place, value = _place(problem["loc"], source.data, problem["type"])
-    return place, _problem_text(problem, value, place, source.data)
 
 
 def _place(loc: Sequence[str | int], data: Any, kind: str) -> tuple[KeyPath, Any]:
@@ -478,17 +469,13 @@ def _problem_text(problem: Mapping[str, Any], value: Any, place: KeyPath, data: 
 def _nearest(place: KeyPath, data: Any) -> str:
     if len(place) > 3 or "turns" not in data:
         return ""
-    model = ACTIONS.get(_action(place, data), Script)
+    turn = data["turns"][place[1]] if _is_turn(place) else {}
+    model = next((ACTIONS[name] for name in ACTIONS if name in turn), Script)
     keys = [(info.alias or name) for name, info in model.model_fields.items()]
     near = difflib.get_close_matches(str(place[-1]), keys, n=1)
     if near:
         return f': "{near[0]}" is one'
     return f"; known are {', '.join(keys)}"
-
-
-def _action(place: KeyPath, data: Any) -> str:
-    turn = data["turns"][place[1]] if _is_turn(place) else {}
-    return next((name for name in ACTIONS if name in turn), "")
 
 
 def _is_turn(place: KeyPath) -> bool:
@@ -511,17 +498,15 @@ def _brief(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def _plain(message: str) -> str:
-    return SINGLE_QUOTES.sub(r'"\1"', message[:1].lower() + message[1:])
-
-
 # ── Turns that speak of others ───────────────────────────────────────────────────────────────
+
+SPEAKING = Ask | Regenerate | Import  # of these others may speak
 
 
 def _check_turns(script: Script, source: ScriptFile) -> None:
+    newest = 0  # of the turns before that say something
     for index, turn in enumerate(script.turns):
         place: KeyPath = ("turns", index)
-        newest = max(_speaking(script.turns[:index]), default=0)
         for key, number in _turns_named_by(turn):
             _check_earlier(script, index, number, source, (*place, key))
             if isinstance(turn, Compress) and number == newest:
@@ -534,6 +519,7 @@ def _check_turns(script: Script, source: ScriptFile) -> None:
         is_first = not any(isinstance(earlier, Ask) for earlier in script.turns[:index])
         if isinstance(turn, Regenerate) and is_first:
             raise source.error((*place, "regenerate"), "nothing was asked before")
+        newest = index + 1 if isinstance(turn, SPEAKING) else newest
     if not any(isinstance(turn, Ask | Compress) for turn in script.turns):
         raise source.error(("turns",), "nothing is asked or compressed, so that nothing is checked")
 
@@ -567,10 +553,5 @@ def _check_earlier(
     if number > position:
         raise source.error(place, f"turn {number} comes later; name an earlier one")
     named = script.turns[number - 1]
-    if not isinstance(named, Ask | Regenerate | Import):
+    if not isinstance(named, SPEAKING):
         raise source.error(place, f"turn {number} says nothing: it neither asks nor imports")
-
-
-def _speaking(turns: Iterable[ScriptTurn]) -> list[int]:
-    spoken = (Ask, Regenerate, Import)
-    return [number for number, turn in enumerate(turns, start=1) if isinstance(turn, spoken)]
