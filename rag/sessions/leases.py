@@ -39,7 +39,7 @@ class _Lease:
     text: str = ""
     stop: StopWriting = lambda: None
     written: str | None = None  # the text that is written down; None: nothing is yet
-    renewed_at: datetime | None = field(default=None)
+    renewed_at: datetime | None = None
 
 
 class Leases:
@@ -105,8 +105,10 @@ class Leases:
     def _renew(self, place: AnswerKey, lease: _Lease) -> None:
         now, text = self._clock(), lease.text
         fresh = lease.renewed_at is not None and now - lease.renewed_at < RENEWED_EVERY
-        if lease.written is not None and lease.written == text and fresh:
-            is_stopped = self._is_stopped(place)
+        if lease.written == text and fresh:
+            query = select(running_answers.c.is_stopped).where(_is_answer(place))
+            with reading(self._engine) as connection:
+                is_stopped = bool(connection.execute(query).scalar_one_or_none())
         else:
             is_stopped = self._write(place, text, now)
             lease.written, lease.renewed_at = text, now
@@ -139,11 +141,6 @@ class Leases:
                 )
         return renewed is not None and bool(renewed.is_stopped)
 
-    def _is_stopped(self, place: AnswerKey) -> bool:
-        with reading(self._engine) as connection:
-            query = select(running_answers.c.is_stopped).where(_is_answer(place))
-            return bool(connection.execute(query).scalar_one_or_none())
-
 
 def _beat(leases: "weakref.ref[Leases]", change: threading.Condition) -> None:
     while True:
@@ -155,11 +152,12 @@ def _beat(leases: "weakref.ref[Leases]", change: threading.Condition) -> None:
         del mine  # nobody is kept alive while this waits
 
 
-def interrupt_lost(engine: Engine, now: datetime, *, grace: timedelta = GRACE) -> int:
+def interrupt_lost(engine: Engine, now: datetime, *, is_alone: bool) -> int:
     """End answers whose process died, with the text written so far; return how many.
 
-    With no grace every answer that is pending is taken for lost: nobody else can be writing.
+    If this process is alone, every answer that is pending is lost: nobody else can be writing.
     """
+    grace = timedelta() if is_alone else GRACE
     with writing(engine) as connection:
         written = select(running_answers.c.text).where(
             running_answers.c.session_id == messages.c.session_id,
@@ -168,7 +166,7 @@ def interrupt_lost(engine: Engine, now: datetime, *, grace: timedelta = GRACE) -
         )
         lost = messages.c.status == MessageStatus.PENDING.value
         lost &= messages.c.created_at <= now - grace
-        if grace:
+        if not is_alone:
             lost &= ~written.where(running_answers.c.lease_until > now).exists()
         text = written.scalar_subquery().label("text")
         rows = connection.execute(
@@ -191,11 +189,12 @@ def interrupt_lost(engine: Engine, now: datetime, *, grace: timedelta = GRACE) -
         return len(rows)
 
 
-def give_up_judging(engine: Engine, now: datetime, *, grace: timedelta = JUDGED_WITHIN) -> int:
+def give_up_judging(engine: Engine, now: datetime, *, is_alone: bool) -> int:
     """End checks whose process died, with the answers unchanged; return how many.
 
     A check that ends later after all is stored as it is.
     """
+    grace = timedelta() if is_alone else JUDGED_WITHIN
     with writing(engine) as connection:
         waiting = messages.c.details["answer"]["judging"].as_string() == Judging.PENDING.value
         waiting &= messages.c.status == MessageStatus.COMPLETE.value

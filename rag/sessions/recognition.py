@@ -205,12 +205,15 @@ class ConversationFinder:
         """
         if not past:
             return self.begin(past)
-        matches = [self._opened(match_) for match_ in self._matches(past)[:MOST_SESSIONS]]
-        matches.sort(key=lambda candidate: candidate.state.last_used_at, reverse=True)
-        if not matches:
+        candidates: list[_Candidate] = []
+        for match in self._matches(past)[:MOST_SESSIONS]:
+            session = self.store.open(match.session_id, owner=self.owner)
+            candidates.append(_Candidate(session, session.read(), match))
+        if not candidates:
             return self.begin(past)
-        is_certain = len(matches) == 1 and len(matches[0].match.indices) > 1
-        standing = [match_ for match_ in matches if is_shared and match_.stands_at(past)]
+        candidates.sort(key=lambda candidate: candidate.state.last_used_at, reverse=True)
+        is_certain = len(candidates) == 1 and len(candidates[0].match.indices) > 1
+        standing = [one for one in candidates if is_shared and one.stands_at(past)]
         if len(standing) == 1 and (
             claim := self._claim(standing[0].session, standing[0].state.message_count)
         ):
@@ -219,7 +222,7 @@ class ConversationFinder:
                 conversation.bring(past)
             is_certain = is_certain or conversation.is_all_in(past)
             return SessionMatch(conversation.session, Recognised.ANSWERS, is_certain, claim)
-        return self.branch(matches[0], past, is_certain=is_certain)
+        return self.branch(candidates[0], past, is_certain=is_certain)
 
     def knows(self, past: Sequence[ImportedMessage]) -> bool:
         """Whether `past` holds an answer of a session."""
@@ -237,10 +240,6 @@ class ConversationFinder:
         if not self.table.name(session, claim, index=0):
             return None
         return SessionMatch(session, Recognised.ANSWERS, claim=claim)
-
-    def _opened(self, match: "_Match") -> "_Candidate":
-        session = self.store.open(match.session_id, owner=self.owner)
-        return _Candidate(session, session.read(), match)
 
     def _claim(self, session: OwnedSession, count: int) -> str:
         """Claim a place for one request to continue from; of several at once, one succeeds."""
@@ -278,7 +277,8 @@ class ConversationFinder:
         places = [n for n, message in enumerate(past) if message.role == Role.ASSISTANT]
         looked_up: dict[str, list[_Sighting]] = {}
         for place in places[-MOST_ANSWERS:]:
-            question = _question_of(past, place)
+            is_asked = place > 0 and past[place - 1].role == Role.USER
+            question = past[place - 1].content if is_asked else ""
             for fingerprint in possible_fingerprints(self.user, question, past[place].content):
                 looked_up.setdefault(fingerprint.key, []).append(_Sighting(place, 0, fingerprint))
         results: dict[str, list[_Sighting]] = {}
@@ -378,11 +378,6 @@ class _Candidate:
             )
 
 
-def _question_of(past: Sequence[ImportedMessage], place: int) -> str:
-    before = past[place - 1] if place else None
-    return before.content if before is not None and before.role == Role.USER else ""
-
-
 def _claim_key(session_id: str, count: int, calls: str = "") -> str:
     return sha256(f"\0claim\0{session_id}\0{count}\0{calls}".encode()).hexdigest()
 
@@ -399,7 +394,9 @@ def copy_of(
 
     Without the messages (`copies`) it is no branch: it may be another person's conversation.
     """
-    sources = _sources_before(parent, count)
+    following = parent.messages(count, count + 1)
+    highest = following[0].known_sources if following else None  # when the next question came
+    sources = [source for source in parent.sources() if highest is None or source.number <= highest]
     if copies:
         copy, brought = parent.branch(count), list[Source]()
     else:
@@ -411,10 +408,3 @@ def copy_of(
     if rest or brought:
         copy.append([quoted(message, registered) for message in rest], brought, fills_gaps=False)
     return copy
-
-
-def _sources_before(parent: SessionHandle, count: int) -> list[Source]:
-    """Return the sources that existed when the next question came."""
-    following = parent.messages(count, count + 1)
-    highest = following[0].known_sources if following else None
-    return [source for source in parent.sources() if highest is None or source.number <= highest]

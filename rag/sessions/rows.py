@@ -118,8 +118,16 @@ def details_of(message: Message) -> dict[str, Any]:
 
 
 def message_from(row: Any) -> Message:
-    """Return a message from its row; one without an answer has no citations."""
-    details = row.details
+    """Return a message from its row; one without an answer has no citations.
+
+    Fields that the version which stored an answer did not have get their defaults.
+    """
+    details, answer = row.details, None
+    if stored := details.get("answer"):
+        card = stored.get("card")
+        if card is not None and "parts" in card:  # as earlier versions stored them
+            card = card | {"passages": [one for part in card["parts"] for one in part["passages"]]}
+        answer = _ANSWER.validate_python(stored | {"text": row.content, "card": card})
     return Message(
         index=row.index,
         turn=row.turn,
@@ -128,7 +136,7 @@ def message_from(row: Any) -> Message:
         status=MessageStatus(row.status),
         created_at=as_utc(row.created_at),
         revision=row.revision,
-        answer=_answer_from(details.get("answer"), row.content),
+        answer=answer,
         resolved_query=details.get("resolved_query"),
         is_followup=details.get("is_followup", False),
         error=details.get("error"),
@@ -137,19 +145,9 @@ def message_from(row: Any) -> Message:
 
 
 def brief_message_from(row: Any) -> Message:
-    """Return a message from the columns of `SAID`, which every turn reads by the dozen."""
+    """Return a message from `TEXT_COLUMNS`, which every turn reads by the dozen."""
     index, turn, role, content, status, created_at, revision = row
     return Message(index, turn, role, content, MessageStatus(status), as_utc(created_at), revision)
-
-
-def _answer_from(stored: dict[str, Any] | None, text: str) -> Answer | None:
-    """Return a stored answer; fields that its version did not have get their defaults."""
-    if stored is None:
-        return None
-    card = stored.get("card")
-    if card is not None and "parts" in card:  # as earlier versions stored them
-        card = card | {"passages": [one for part in card["parts"] for one in part["passages"]]}
-    return _ANSWER.validate_python(stored | {"text": text, "card": card})
 
 
 def source_columns(source: Source) -> dict[str, Any]:
@@ -316,12 +314,7 @@ def on_request(connection: Connection, key: SessionKey) -> list[Summary]:
 
 
 def add(
-    connection: Connection,
-    session_id: str,
-    summary: Summary,
-    *,
-    in_epoch: int,
-    now: datetime,
+    connection: Connection, session_id: str, summary: Summary, *, in_epoch: int, now: datetime
 ) -> None:
     """Insert a summary, in place of one of the same range."""
     connection.execute(
@@ -341,7 +334,10 @@ def add(
         "lines": [_line(line) for line in summary.lines],
         "model_lines": [_line(line) for line in summary.model_lines],
         "written_to": summary.written_to,
-        "edits": [_edit(edit) for edit in summary.edits],
+        "edits": [
+            asdict(edit) | {"original": storable(edit.original), "text": storable(edit.text)}
+            for edit in summary.edits
+        ],
     }
     connection.execute(
         insert(summaries).values(
@@ -360,10 +356,6 @@ def add(
 
 def _line(line: SummaryLine) -> dict[str, Any]:
     return asdict(line) | {"text": storable(line.text)}
-
-
-def _edit(edit: LineEdit) -> dict[str, Any]:
-    return asdict(edit) | {"original": storable(edit.original), "text": storable(edit.text)}
 
 
 def overlaps(existing: Sequence[Summary], summary: Summary, replaces: Sequence[int]) -> bool:
@@ -391,28 +383,23 @@ def remove_over(connection: Connection, key: SessionKey, start: int, end: int) -
     connection.execute(delete(summaries).where(over))
     connection.execute(update(summaries).where(its, summaries.c.epoch == now).values(epoch=now + 1))
     connection.execute(update(sessions).where(sessions.c.id == key.id).values(epoch=now + 1))
+    erased = set(range(start, end))
     for row in rows:
-        left = _without(summary_from(row), set(range(start, end)))
+        summary = summary_from(row)
+        left = Summary(
+            start=summary.start,
+            end=summary.start,
+            text="",
+            tokens=0,
+            required_numbers=(),
+            required_names=(),
+            report=SummaryReport(0, 0, 0, 0),
+            edits=tuple(e for e in summary.edits if erased.isdisjoint(e.messages)),
+            model_lines=tuple(e for e in summary.model_lines if erased.isdisjoint(e.messages)),
+            written_to=min(summary.written_to, start),
+        )
         if left.model_lines or left.edits:
             add(connection, key.id, left, in_epoch=now + 1, now=row.summarised_at)
-
-
-def _without(summary: Summary, erased: set[int]) -> Summary:
-    """Return a summary without the lines that rest on erased messages."""
-    return replace(
-        summary,
-        end=summary.start,
-        text="",
-        tokens=0,
-        lines=(),
-        quotations=(),
-        required_numbers=(),
-        required_names=(),
-        report=SummaryReport(0, 0, 0, 0),
-        edits=tuple(e for e in summary.edits if erased.isdisjoint(e.messages)),
-        model_lines=tuple(e for e in summary.model_lines if erased.isdisjoint(e.messages)),
-        written_to=min(summary.written_to, min(erased)),
-    )
 
 
 def forget(connection: Connection, session_id: str) -> int:
@@ -608,7 +595,11 @@ def bring(
     if cited is not None:
         wanted |= set(range(count + 1, highest + 1))
     wanted -= {n for n in in_branches if n not in by_number}  # there it is no placeholder
-    fresh = [by_number.get(n) or _placeholder(n) for n in sorted(wanted - taken.keys())]
+    name = "imported conversation"
+    fresh = [
+        by_number.get(n) or brought_source(n, PLACEHOLDER, name, document_title=name.capitalize())
+        for n in sorted(wanted - taken.keys())
+    ]
     _add(connection, session, fresh)
 
 
@@ -616,11 +607,6 @@ def cited_in(messages: Iterable[ImportedMessage]) -> set[int]:
     """Return the numbers that answers cite; brackets in questions are the user's own."""
     answers = (message.content for message in messages if message.role == Role.ASSISTANT)
     return {number for answer in answers for number in cited_numbers(answer)}
-
-
-def _placeholder(number: int) -> Source:
-    name = "imported conversation"
-    return brought_source(number, PLACEHOLDER, name, document_title=name.capitalize())
 
 
 BATCH = 200  # words of one statement; SQLite takes 500 parts
@@ -728,8 +714,7 @@ def vectors_besides(
 ) -> dict[int, Any]:
     """Return the vectors of messages from `since` on, without these; raises NotFound.
 
-    The given ones are mostly the newest: the others are counted first, and read only if there are
-    any.
+    The given ones are mostly the newest: the others are counted first, and read if there are any.
     """
     last = max(indices, default=since - 1)
     newer = _arrays(fetch_rows(connection, key, _BEHIND, last=last))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import uuid4
 
@@ -168,10 +168,11 @@ class SqlTranscript(_OwnedRows):
         return self._look(transcript.read_at, indices)
 
     def bare_messages(self, start: int = 0, end: int | None = None) -> list[Message]:
-        return self._look(transcript.read_brief, start, TO_THE_END if end is None else end)
+        last = TO_THE_END if end is None else end
+        return self._look(transcript.read, start, last, is_brief=True)
 
     def bare_messages_at(self, indices: Collection[int]) -> list[Message]:
-        return self._look(transcript.read_brief_at, indices)
+        return self._look(transcript.read_at, indices, is_brief=True)
 
     def message(self, index: int) -> Message:
         for message in self.messages(index, index + 1):
@@ -266,13 +267,8 @@ class SqlMemory(_OwnedRows):
         with self._writing() as (connection, _):
             if epoch != rows.epoch(connection, self._key):
                 raise Conflict("What was said was deleted meanwhile. Ask for the summary again.")
-            rows.add(
-                connection,
-                self.id,
-                summary,
-                in_epoch=rows.ON_REQUEST,
-                now=self._clock(),
-            )
+            now = self._clock()
+            rows.add(connection, self.id, summary, in_epoch=rows.ON_REQUEST, now=now)
 
     def add_summary(self, summary: Summary, *, epoch: int, replaces: Sequence[int] = ()) -> bool:
         with self._writing() as (connection, _):
@@ -343,11 +339,14 @@ class SqlSession(SqlTranscript, SqlRegister, SqlMemory):
     def shared(self) -> list[SessionHandle]:
         handles: list[SessionHandle] = []
         for session_id in self.read().config.share:
-            key = SessionKey(session_id, self.owner)
-            other = SqlSession(self._engine, key, self._leases, self._readable, clock=self._clock)
+            other = self._other(session_id)
             with suppress(NotFound):
                 handles += [other] if session_id != self.id and other.read() else []
         return handles
+
+    def _other(self, session_id: str) -> "SqlSession":
+        key = SessionKey(session_id, self.owner)
+        return SqlSession(self._engine, key, self._leases, self._readable, clock=self._clock)
 
     def expire(self, moment: datetime | None) -> None:
         self._set(expires_at=moment)
@@ -362,8 +361,7 @@ class SqlSession(SqlTranscript, SqlRegister, SqlMemory):
         branch_id = uuid4().hex
         with self._numbering() as (connection, session):
             transcript.make(connection, session, branch_id, index, now=self._clock())
-        key = SessionKey(branch_id, self.owner)
-        return SqlSession(self._engine, key, self._leases, self._readable, clock=self._clock)
+        return self._other(branch_id)
 
     def family(self) -> list[Session]:
         with self._reading() as (connection, session):
@@ -412,30 +410,22 @@ class SqlConversationStore:
         return self._handle(session_id, owner)
 
     def _handle(self, session_id: str, owner: str) -> SqlSession:
-        return SqlSession(
-            self._engine,
-            SessionKey(session_id, owner),
-            self._leases,
-            self._readable,
-            clock=self._clock,
-        )
+        key = SessionKey(session_id, owner)
+        return SqlSession(self._engine, key, self._leases, self._readable, clock=self._clock)
 
     def open(self, session_id: str, *, owner: str) -> SqlSession:
-        handle = self._handle(storable(session_id), owner)
+        name = storable(session_id)
+        handle = self._handle(name, owner)
         try:
             handle.read()
         except NotFound:
-            session = self._called(storable(session_id), owner)
-            if session is None:
+            is_it = (sessions.c.owner == owner) & (sessions.c.client_id == name)
+            with reading(self._engine) as connection:
+                its_id = connection.execute(select(sessions.c.id).where(is_it)).scalar()
+            if its_id is None:
                 raise
-            return session
+            return self._handle(its_id, owner)
         return handle
-
-    def _called(self, client_id: str, owner: str) -> SqlSession | None:
-        is_it = (sessions.c.owner == owner) & (sessions.c.client_id == client_id)
-        with reading(self._engine) as connection:
-            session_id = connection.execute(select(sessions.c.id).where(is_it)).scalar()
-        return None if session_id is None else self._handle(session_id, owner)
 
     def open_or_create(
         self, client_id: str, *, owner: str, config: ContextConfig | None = None
@@ -488,10 +478,8 @@ class SqlConversationStore:
 
     def interrupt_lost(self, *, is_alone: bool = False) -> int:
         """End answers whose process died while it wrote them; return how many."""
-        grace = {"grace": timedelta()} if is_alone else {}
-        return leases.interrupt_lost(self._engine, self._clock(), **grace)
+        return leases.interrupt_lost(self._engine, self._clock(), is_alone=is_alone)
 
     def give_up_judging(self, *, is_alone: bool = False) -> int:
         """End checks whose process died; return how many."""
-        grace = {"grace": timedelta()} if is_alone else {}
-        return leases.give_up_judging(self._engine, self._clock(), **grace)
+        return leases.give_up_judging(self._engine, self._clock(), is_alone=is_alone)

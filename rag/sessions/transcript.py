@@ -9,7 +9,7 @@ same number in each, and a number never means two chunks (`rag.sessions.rows`).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import accumulate
 from typing import Any
@@ -84,6 +84,7 @@ NEWEST = ~(
 
 # Put together once: every turn reads and writes by them.
 _IN_RANGE = (messages.c.index >= bindparam("first")) & (messages.c.index < bindparam("stop"))
+_IN_LIST = messages.c.index.in_(bindparam("wanted", expanding=True))
 
 
 def _of_session(*columns: Any) -> Select[Any]:
@@ -96,11 +97,9 @@ _SAVED: Select[Any] = select(literal_column("1")).where(
     message_vectors.c.session_id == messages.c.session_id,
     message_vectors.c.index == messages.c.index,
 )
-_BY_INDEX = _of_session(messages).where(messages.c.index.in_(bindparam("wanted", expanding=True)))
+_BY_INDEX = _of_session(messages).where(_IN_LIST)
 _TEXTS = _of_session(*TEXT_COLUMNS).where(_IN_RANGE)
-_TEXTS_BY_INDEX = _of_session(*TEXT_COLUMNS).where(
-    messages.c.index.in_(bindparam("wanted", expanding=True))
-)
+_TEXTS_BY_INDEX = _of_session(*TEXT_COLUMNS).where(_IN_LIST)
 _WITHOUT_VECTORS = (
     select(*TEXT_COLUMNS)
     .where(messages.c.session_id == bindparam("its_id"), OWNED)
@@ -141,15 +140,6 @@ _FINISHED = _UPDATED.where(messages.c.status == MessageStatus.PENDING.value).val
 _JUDGED = _UPDATED.where(messages.c.status == MessageStatus.COMPLETE.value)
 
 
-@dataclass(frozen=True, slots=True)
-class NewMessages:
-    """The indices for new messages, and how many sources there were at that moment."""
-
-    index: int  # of the first message
-    turn: int
-    sources: int
-
-
 def reserve(
     connection: Connection,
     key: SessionKey,
@@ -158,45 +148,45 @@ def reserve(
     now: datetime,
     title: str = "",
     turns: int = 1,
-) -> NewMessages:
+) -> tuple[int, int, int]:
     """Reserve the next `count` indices and the next turn numbers.
 
-    The row lock orders writers. `title` names a session that has none. Raises NotFound.
+    Return the first index, the first turn, and how many sources there are at this moment. The row
+    lock orders writers. `title` names a session that has none. Raises NotFound.
     """
     parameters = key.asking(added=count, turns=turns, now=now, new_title=title)
-    place = connection.execute(_RESERVED, parameters).one_or_none()
-    if place is None:
+    row = connection.execute(_RESERVED, parameters).one_or_none()
+    if row is None:
         raise absent(key)
-    return NewMessages(place.message_count - count, place.turn_count - turns, place.source_count)
+    return row.message_count - count, row.turn_count - turns, row.source_count
 
 
 def store(connection: Connection, session_id: str, *fresh: Message) -> tuple[Message, ...]:
     """Insert messages as they are."""
     insertable = tuple(replace(message, content=storable(message.content)) for message in fresh)
-    connection.execute(
-        _ADDED, [{"session_id": session_id, **_columns(message)} for message in insertable]
-    )
+    rows = [
+        {
+            "session_id": session_id,
+            "index": message.index,
+            "revision": message.revision,
+            "turn": message.turn,
+            "role": message.role,
+            "content": message.content,
+            "status": message.status.value,
+            "created_at": message.created_at,
+            "details": details_of(message),
+        }
+        for message in insertable
+    ]
+    connection.execute(_ADDED, rows)
     return insertable
-
-
-def _columns(message: Message) -> dict[str, Any]:
-    return {
-        "index": message.index,
-        "revision": message.revision,
-        "turn": message.turn,
-        "role": message.role,
-        "content": message.content,
-        "status": message.status.value,
-        "created_at": message.created_at,
-        "details": details_of(message),
-    }
 
 
 def begin(connection: Connection, key: SessionKey, question: str, *, now: datetime) -> OpenTurn:
     """Store a question and a pending answer; the first question names the session."""
-    place = reserve(connection, key, 2, now=now, title=_title_of(question))
-    index, turn, status = place.index, place.turn, MessageStatus.COMPLETE
-    message = Message(index, turn, Role.USER, question, status, now, known_sources=place.sources)
+    index, turn, count = reserve(connection, key, 2, now=now, title=_title_of(question))
+    status = MessageStatus.COMPLETE
+    message = Message(index, turn, Role.USER, question, status, now, known_sources=count)
     pending = Message(index + 1, turn, Role.ASSISTANT, "", MessageStatus.PENDING, now)
     return OpenTurn(*store(connection, key.id, message, pending))
 
@@ -301,32 +291,24 @@ def _change(
         raise Conflict(f"Message {answer.index} {reason}; nothing was changed.")
 
 
-def read(connection: Connection, key: SessionKey, start: int, end: int) -> list[Message]:
-    """Return the newest revisions of messages `[start, end)`, in order."""
-    rows = fetch_rows(connection, key, _MESSAGES, first=start, stop=end)
-    return [message_from(row) for row in _newest(rows)]
-
-
-def read_at(connection: Connection, key: SessionKey, indices: Collection[int]) -> list[Message]:
-    """Return the newest revisions of the messages with these indices."""
-    return [
-        message_from(row)
-        for row in _newest(fetch_rows(connection, key, _BY_INDEX, wanted=[*indices]))
-    ]
-
-
-def read_brief(connection: Connection, key: SessionKey, start: int, end: int) -> list[Message]:
-    """Return messages `[start, end)` with the text of answers only."""
-    rows = fetch_rows(connection, key, _TEXTS, first=start, stop=end)
-    return [brief_message_from(row) for row in _newest(rows)]
-
-
-def read_brief_at(
-    connection: Connection, key: SessionKey, indices: Collection[int]
+def read(
+    connection: Connection, key: SessionKey, start: int, end: int, *, is_brief: bool = False
 ) -> list[Message]:
-    """Return the messages with these indices, with the text of answers only."""
-    rows = fetch_rows(connection, key, _TEXTS_BY_INDEX, wanted=[*indices])
-    return [brief_message_from(row) for row in _newest(rows)]
+    """Return the newest revisions of messages `[start, end)`, in order.
+
+    If it shall be brief, answers have their text only.
+    """
+    query, made = (_TEXTS, brief_message_from) if is_brief else (_MESSAGES, message_from)
+    rows = fetch_rows(connection, key, query, first=start, stop=end)
+    return [made(row) for row in _newest(rows)]
+
+
+def read_at(
+    connection: Connection, key: SessionKey, indices: Collection[int], *, is_brief: bool = False
+) -> list[Message]:
+    """Return the messages with these indices, as `read` does."""
+    query, made = (_TEXTS_BY_INDEX, brief_message_from) if is_brief else (_BY_INDEX, message_from)
+    return [made(row) for row in _newest(fetch_rows(connection, key, query, wanted=[*indices]))]
 
 
 def without_vectors(
@@ -396,17 +378,11 @@ def bring(
     begun = [*accumulate(map(int, begins))]
     if not begun:
         return
-    place = reserve(connection, key, len(brought), now=now, turns=begun[-1])
+    first, turn_before, _ = reserve(connection, key, len(brought), now=now, turns=begun[-1])
+    complete = MessageStatus.COMPLETE
     fresh = [
-        Message(
-            place.index + index,
-            place.turn + turn - 1,
-            storable(message.role),
-            message.content,
-            MessageStatus.COMPLETE,
-            now,
-        )
-        for index, (message, turn) in enumerate(zip(brought, begun, strict=True))
+        Message(index, turn_before + turn - 1, storable(one.role), one.content, complete, now)
+        for index, (one, turn) in enumerate(zip(brought, begun, strict=True), start=first)
     ]
     store(connection, key.id, *fresh)
 
@@ -437,9 +413,7 @@ def edited(session: SessionHandle, index: int) -> SessionHandle:
         UserError: no question stands there, or there are too many versions already.
         Conflict: what stands before it is still being written.
     """
-    message = next(iter(session.messages(index, index + 1)), None)
-    if message is None:
-        raise NotFound(f"There is no message {index} in this session.")
+    message = session.message(index)
     if message.role != Role.USER:
         raise UserError(
             f"Message {index} is of the {message.role}; only a question can be edited. "
