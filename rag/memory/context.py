@@ -169,9 +169,7 @@ class _TokenAllowance:
         self._count = count
 
     def swap(self, old: Sequence[ChatMessage], new: Sequence[ChatMessage]) -> bool:
-        """Replace `old` messages by `new` ones and return True, or change nothing if they do not
-        fit.
-        """
+        """Put `new` messages in place of `old` ones; return False if they do not fit."""
         cost = sum(message_tokens(message, self._count) for message in new)
         cost -= sum(message_tokens(message, self._count) for message in old)
         if cost > self.left:

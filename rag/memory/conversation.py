@@ -65,20 +65,18 @@ class StoredMessages:
         return self._size
 
     def postings(self, words: Sequence[str]) -> Mapping[str, Postings]:
-        """Return the postings of the newest blocks; the count in older blocks is estimated from
-        them.
-        """
+        """Return the postings of the newest blocks; what older ones hold is estimated from them."""
         if not self.end:
             return {}
-        blocks = self.session.words(words, last=self.end, most=MOST_BLOCKS)
-        return {word: self._joined(of_word) for word, of_word in blocks.items()}
-
-    def _joined(self, blocks: Sequence[tuple[int, bytes]]) -> Postings:
-        holders = sum(len(block) for _, block in blocks) // BYTES
-        oldest = blocks[-1][0] - BLOCK
-        if len(blocks) == MOST_BLOCKS and oldest > 0:
-            holders = holders * self.end // (self.end - oldest)
-        return Postings.unpacked([block for _, block in reversed(blocks)], holders)
+        postings: dict[str, Postings] = {}
+        of_words = self.session.words(words, last=self.end, most=MOST_BLOCKS)
+        for word, blocks in of_words.items():
+            holders = sum(len(block) for _, block in blocks) // BYTES
+            oldest = blocks[-1][0] - BLOCK
+            if len(blocks) == MOST_BLOCKS and oldest > 0:
+                holders = holders * self.end // (self.end - oldest)
+            postings[word] = Postings.unpacked([block for _, block in reversed(blocks)], holders)
+        return postings
 
     def load(self, messages: Iterable[int]) -> None:
         with self._lock:
@@ -98,19 +96,15 @@ class StoredMessages:
                     self.load(range(first, min(first + PAGE, self.end)))
                 if index not in self._read:  # it went meanwhile
                     return ParsedMessage("", "")
-                self._parsed[index] = self._parse(index, self._read[index])
+                role, text = self._read[index].role, read_of(self._read[index])
+                gave = lambda number: bool(self.postings([number_word(number)]))  # noqa: E731
+                reader = MessageReader(self._count, gave, self.lexicon)
+                tokens = self._count(text) + MESSAGE_TOKENS
+                self._parsed[index] = reader.read(index, role, text, tokens)
             return self._parsed[index]
 
-    def _parse(self, index: int, message: Message) -> ParsedMessage:
-        gave = lambda number: bool(self.postings([number_word(number)]))  # noqa: E731
-        text = read_of(message)
-        reader = MessageReader(self._count, gave, self.lexicon)
-        return reader.read(index, message.role, text, self._count(text) + MESSAGE_TOKENS)
-
     def write(self, past: History, epoch: int) -> None:
-        """Store the word blocks of the oldest messages in memory, and drop these messages from
-        memory.
-        """
+        """Store the word blocks of the oldest messages in memory, which then leave it."""
         while len(past.parsed) - past.base >= NEWEST_MESSAGES + BLOCK:
             start, end = past.base, past.base + BLOCK
             block = past.index.block(start, end)
@@ -181,9 +175,7 @@ class ConversationMemory:
     def recalled(
         self, session: SessionMemory, question: str, *, before: int, room: int, beside: str = ""
     ) -> Iterator[ParagraphSelection]:
-        """Yield the paragraphs before message `before` that bear on a question, but for those in
-        `beside`.
-        """
+        """Yield paragraphs before message `before` that bear on a question and not in `beside`."""
         with self._brought_up_to(session, before) as cached:
             yield cached.history.recalled(
                 question,
@@ -233,14 +225,8 @@ class ConversationMemory:
         with self._brought_up_to(session, count) as cached:
             if isinstance(cached.history.parsed.older, StoredMessages):
                 cached.history.parsed.older.write(cached.history, cached.epoch)
-        if embeds:
-            self._embed(session)
-
-    def _embed(self, session: SessionMemory) -> None:
-        """Embed the newest messages that have no vectors yet."""
-        if self._embedder is None:
+        if self._embedder is None or not embeds:
             return
-        count = session.read().message_count
         missing = [
             message.index
             for message in session.without_vectors(before=count, limit=CAUGHT_UP)
@@ -301,8 +287,7 @@ class ConversationMemory:
         at_once: bool,
         stores: bool = True,
     ) -> Summary | None:
-        """Summarise the oldest turns if a summary is due; return None if not, or if another was
-        quicker.
+        """Summarise the oldest turns; return None if none is due, or if another was quicker.
 
         `plan` returns where the summary shall end, at the last answer at most, and its room in
         tokens. One summary replaces all turns up to its end; it is composed anew. `at_once` skips
@@ -379,17 +364,16 @@ class ConversationMemory:
         return summary
 
     def correct(self, session: SessionMemory, line: str, text: str) -> Summary | None:
-        """Replace the text of a summary line, or delete the line; later summaries keep the
-        correction.
+        """Replace the text of a summary line, or delete the line; later summaries keep to that.
 
         Return None if the summary has no such line any more.
         """
         epoch, overview = session.epoch(), session.overview()
         lines = ((summary, shown) for summary in overview.summaries for shown in summary.lines)
-        holding = next(((summary, shown) for summary, shown in lines if shown.text == line), None)
-        if holding is None:
+        pair = next((pair for pair in lines if pair[1].text == line), None)
+        if pair is None:
             return None
-        summary, original = holding
+        summary, original = pair
         draft = draft_of([summary])
         edits = (
             *(e for e in draft.edits if e.text != line),
@@ -451,11 +435,9 @@ class ConversationMemory:
         elif is_known:
             past.keep(past.base, count - 1)
         # of two that are being written at once, what stands behind the first is read when it ends
+        earlier = (message for message in messages if message.index < before)
         ended = list(
-            takewhile(
-                lambda message: message.status is not MessageStatus.PENDING,
-                (message for message in messages if message.index < before),
-            )
+            takewhile(lambda message: message.status is not MessageStatus.PENDING, earlier)
         )
         if not ended:
             return

@@ -65,12 +65,6 @@ def all_phrases() -> dict[str, SummaryPhrases]:
     return {code: SummaryPhrases(**texts) for code, texts in read_lists("memory").items()}
 
 
-def phrases_of(texts: Iterable[str]) -> SummaryPhrases:
-    """Return the phrases of the language that the texts are surely in, else the English ones."""
-    every = all_phrases()
-    return every.get(spoken("\n".join(texts)[:READ]), every["en"])
-
-
 def fenced(text: str) -> str:
     """Put a text between the tags of the fence; no tag in the text can open or close it."""
     return f"{OPENS}\n{unfenced(text).rstrip()}\n{CLOSES}\n"
@@ -316,9 +310,10 @@ class History:
 
     @property
     def phrases(self) -> SummaryPhrases:
-        """The phrases in the user's language, read from the newest messages of the user."""
+        """The phrases in the language of the user's newest messages, else the English ones."""
         users = (message.text for message in reversed(self.parsed) if message.role == Role.USER)
-        return phrases_of(islice(users, LANGUAGE_MESSAGES))
+        text = "\n".join(islice(users, LANGUAGE_MESSAGES))
+        return all_phrases().get(spoken(text[:READ]), all_phrases()["en"])
 
     # ── Put back ─────────────────────────────────────────────────────────────────────────────
 
@@ -331,8 +326,7 @@ class History:
         meanings: Meanings | None = None,
         beside: str = "",
     ) -> "ParagraphSelection":
-        """Select paragraphs before message `before` that bear on a question, until the room is
-        used.
+        """Select paragraphs before message `before` for a question, until the room is used.
 
         Paragraphs that share nothing with the question come last, the newest first; those in
         `beside` are not shown again.
@@ -408,19 +402,15 @@ class ParagraphSelection:
         message = position // PLACES
         return message if self._history.question_before(message) is None else message - 1
 
-    def blocks(self) -> list[tuple[int, str]]:
-        """Return the last message and the text of each turn, the newest turn first."""
-        blocks: list[tuple[int, str]] = []
+    def text(self) -> str:
+        """Return the turns, the newest first, under their title in a fence; "" if none is shown."""
+        turns: list[str] = []
         for _, turn in groupby(sorted(self.chosen), key=self._turn_of):
             messages = groupby(turn, key=lambda position: position // PLACES)
-            texts = {message: self._of(message, list(places)) for message, places in messages}
-            blocks.insert(0, (max(texts), "".join(texts.values())))
-        return blocks
-
-    def text(self) -> str:
-        """Return all blocks under their title in a fence; "" if there are none."""
-        blocks = "".join(text for _, text in self.blocks())
-        return fenced(f"{self._phrases.earlier}\n{blocks}") if blocks else ""
+            turns.insert(
+                0, "".join(self._of(message, list(places)) for message, places in messages)
+            )
+        return fenced(f"{self._phrases.earlier}\n{''.join(turns)}") if turns else ""
 
     def _of(self, message: int, places: list[int]) -> str:
         role = self._phrases.label(self._history.parsed[message].role)

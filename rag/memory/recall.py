@@ -77,27 +77,21 @@ def read_paragraphs(
 ) -> list[Paragraph]:
     """Return the paragraphs of a message in canonical spelling; `markers` are those that count."""
     markers = find_markers(text) if markers is None else markers
-    paragraphs = (_paragraph(message, text, part, markers) for part in _parts(text))
-    return [replace(paragraph, tokens=count(paragraph.with_setting)) for paragraph in paragraphs]
-
-
-def _paragraph(
-    message: int, text: str, part: _ParagraphPart, markers: Sequence[Marker]
-) -> Paragraph:
-    """Make a paragraph; if a stretch reads otherwise alone than in place, none of its markers
-    counts.
-    """
-    words, setting = part.text(text), part.setting
-    there = {
-        n for marker in markers if part.start <= marker.start < part.end for n in marker.numbers
-    }
-    if not set(cited_numbers(words)) <= there:
-        words = neutralise(words)
-    if not set(cited_numbers(setting)) <= {n for marker in markers for n in marker.numbers}:
-        setting = neutralise(setting)
-    numbers = tuple(cited_numbers(f"{setting}\n{words}"))
-    behind = () if numbers else _behind(text, part, markers)
-    return Paragraph(message, words, setting, numbers, behind)
+    everywhere = {number for marker in markers for number in marker.numbers}
+    paragraphs: list[Paragraph] = []
+    for part in _parts(text):
+        words, setting = part.text(text), part.setting
+        inside = [marker for marker in markers if part.start <= marker.start < part.end]
+        # What reads otherwise alone than in its place cites nothing.
+        if not set(cited_numbers(words)) <= {n for marker in inside for n in marker.numbers}:
+            words = neutralise(words)
+        if not set(cited_numbers(setting)) <= everywhere:
+            setting = neutralise(setting)
+        numbers = tuple(cited_numbers(f"{setting}\n{words}"))
+        behind = () if numbers else _behind(text, part, markers)
+        paragraph = Paragraph(message, words, setting, numbers, behind)
+        paragraphs.append(replace(paragraph, tokens=count(paragraph.with_setting)))
+    return paragraphs
 
 
 def _behind(text: str, part: _ParagraphPart, markers: Sequence[Marker]) -> tuple[int, ...]:
@@ -420,18 +414,15 @@ class Index:
         Place `REST` of a message stands for all its paragraphs that are not listed themselves.
         """
         scores = self._by_words(question)
-        near = meanings(self._oldest_first(scores)) if meanings else {}
-        if near:
-            scores = _fused(scores, near)
+        if meanings:
+            in_memory = min(self.sizes, default=0) * PLACES
+            older = [place for place in scores if place < in_memory]
+            best = sorted(older, key=scores.__getitem__, reverse=True)[:MOST_OLDER]
+            near = meanings(sorted({place // PLACES for place in best}))
+            scores = _fused(scores, near) if near else scores
         scores = _with_near(scores)
         results = [(score, place) for place, score in scores.items() if place < before * PLACES]
         return [place for _, place in sorted(results, reverse=True)[:MOST_RANKED]]
-
-    def _oldest_first(self, scores: Mapping[int, float]) -> list[int]:
-        """Return the messages not in memory with most of a question's words, oldest first."""
-        older = [place for place in scores if place < min(self.sizes, default=0) * PLACES]
-        best = sorted(older, key=scores.__getitem__, reverse=True)[:MOST_OLDER]
-        return sorted({place // PLACES for place in best})
 
     def _by_words(self, question: str) -> dict[int, float]:
         weights, postings = self._weighed(question[:LONGEST_QUESTION])

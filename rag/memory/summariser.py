@@ -26,7 +26,6 @@ from rag.memory.verifier import (
     is_excusable,
     is_taken_out,
     is_typed,
-    numbers_in,
 )
 from rag.records import ChatMessage, LineEdit, LineMark, Role, SummaryLine, SummarySection, Usage
 from rag.runtime.budget import HangUp, reply_in_time
@@ -136,8 +135,7 @@ class Summariser:
     def write(
         self, evidence: TurnEvidence, before: SummaryDraft, hang_up: HangUp | None = None
     ) -> SummaryDraft:
-        """Return the verified lines with those of the turns since; the lines before, if the model
-        fails.
+        """Return the verified lines with those of the turns since; as before if the model fails.
 
         Raises:
             SummaryCancelled: nothing was changed.
@@ -234,7 +232,7 @@ class Summariser:
                     text=quoted,
                     mark=LineMark.QUOTED,
                     messages=(message,),
-                    numbers=numbers_in(quoted),
+                    numbers=tuple(cited_numbers(quoted)),
                 )
 
     def _rewritten(self, calls: _Calls, failed: Sequence[_FailedClause]) -> dict[int, str]:
@@ -451,7 +449,7 @@ def _read_patch(
         if text and not is_taken_out(text, edits):
             of_line = section if place is None else lines[place].section
             messages = tuple(map(int, _MESSAGE.findall(pointer)))
-            numbers = numbers_in(text)
+            numbers = tuple(cited_numbers(text))
             added.append(
                 SummaryLine(of_line, text, LineMark.UNCHECKED, messages, numbers, by_model=True)
             )

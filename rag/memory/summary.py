@@ -24,7 +24,6 @@ from rag.memory.verifier import (
     TurnEvidence,
     flat,
     is_taken_out,
-    numbers_in,
 )
 from rag.records import (
     LineEdit,
@@ -108,12 +107,7 @@ def summarise(
     }
     chosen = _chosen(layout, draft, extracted, past.count(lists))
     text, quotations = _composed(layout, chosen, lists)
-    report = replace(
-        _report(past, chosen, text, draft),
-        tokens_before=past.covered_tokens,
-        tokens_after=past.count(text),
-        seconds=time.monotonic() - began,
-    )
+    report = replace(_report(past, chosen, text, draft), seconds=time.monotonic() - began)
     return Summary(
         start=past.first,
         end=past.covered,
@@ -146,7 +140,7 @@ def _new(lines: Iterable[SummaryLine], again: list[SummaryLine]) -> Iterator[Sum
 
 
 def _quoted(section: SummarySection, text: str, *messages: int) -> SummaryLine:
-    return SummaryLine(section, text, LineMark.QUOTED, messages, numbers_in(text))
+    return SummaryLine(section, text, LineMark.QUOTED, messages, tuple(cited_numbers(text)))
 
 
 def _of_user(evidence: TurnEvidence) -> Iterator[SummaryLine]:
@@ -284,9 +278,7 @@ class _SummaryLayout:
 
     @property
     def notes(self) -> str:
-        """The note that the summary is only data; "" with little room: the fence then shows it
-        alone.
-        """
+        """The note that the summary is only data; with little room only the fence shows it."""
         return f"{self.phrases.notes}\n" if self.room.history >= NOTES_FROM else ""
 
     def title(self, section: SummarySection) -> str:
@@ -389,9 +381,7 @@ def _left_out(
 
 
 def _composed(
-    layout: _SummaryLayout,
-    chosen: Sequence[SummaryLine],
-    lists: str,
+    layout: _SummaryLayout, chosen: Sequence[SummaryLine], lists: str
 ) -> tuple[str, tuple[Quotation, ...]]:
     """Return the text of the summary, and where it quotes which message."""
     body = layout.notes
@@ -513,6 +503,8 @@ def _report(
         put_back=marks[LineMark.PUT_BACK],
         unchecked=marks[LineMark.UNCHECKED],
         dropped=draft.dropped,
+        tokens_before=past.covered_tokens,
+        tokens_after=past.count(text),
         calls=draft.calls,
         model_tokens=draft.tokens,
         model=draft.model if any(line.by_model for line in lines) else "extractive",

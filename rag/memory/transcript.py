@@ -98,20 +98,17 @@ class Transcript(History):
         for index, message in enumerate(messages[len(self.messages) :], len(self.messages)):
             if not isinstance(message, Mapping):
                 raise TypeError(_NO_MESSAGE.format(index, type(message).__name__))
-            self._take(index, message)
+            role, text = role_of(message), text_of(message)
+            if role in _SYSTEM_ROLES and index == self.leading and not self.turns:
+                self.leading = self.covered = index + 1
+            elif role in _SYSTEM_ROLES:
+                self.systems.append(index)
+            elif not self.turns or role not in _ANSWERING:
+                self.turns.append(index)
+            tokens = message_tokens(message, text, self.count)
+            # A number that a tool gives counts where an answer cites it.
+            self.read(role, "" if role in _SILENT else text, tokens, self.lexicon)
             self.messages.append(snapshot(message))
-
-    def _take(self, index: int, message: MessageDict) -> None:
-        role, text = role_of(message), text_of(message)
-        if role in _SYSTEM_ROLES and index == self.leading and not self.turns:
-            self.leading = self.covered = index + 1
-        elif role in _SYSTEM_ROLES:
-            self.systems.append(index)
-        elif not self.turns or role not in _ANSWERING:
-            self.turns.append(index)
-        tokens = message_tokens(message, text, self.count)
-        # A number that a tool gives counts where an answer cites it.
-        self.read(role, "" if role in _SILENT else text, tokens, self.lexicon)
 
     def meanings(self, question: str) -> Meanings | None:
         """Return the similarities of paragraphs to a question; None if words alone decide."""
@@ -221,9 +218,7 @@ def _as_asked(message: MessageDict) -> MessageDict:
 
 
 def _turns_of(summary: str) -> Iterator[MessageDict]:
-    """Yield the lines of a summary as messages; its list of numbers becomes an answer that cites
-    them.
-    """
+    """Yield the lines of a summary as messages; its list of numbers becomes an answer."""
     fenced = _SUMMARY.search(summary)
     section: SummarySection | None = None
     for line in (fenced[1] if fenced else summary).splitlines():

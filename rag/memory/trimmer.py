@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from numbers import Real
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag.errors import TooLarge
 from rag.language.names import Lexicon
@@ -25,9 +25,6 @@ from rag.memory.transcript import (
 )
 from rag.records import Role, Summary, SummaryReport
 from rag.tokens import count_tokens
-
-if TYPE_CHECKING:  # it loads numpy
-    from rag.memory.embedding import SupportedLanguages
 
 TRANSCRIPTS = 32  # remembered at once; the one that was not used for longest is forgotten first
 REPLY_TOKENS = 3  # every context ends with the beginning of the reply
@@ -124,7 +121,12 @@ class HistoryTrimmer:
         self._wait = wait
         self._lexicon = Lexicon(_checked_names(products))
         self._embed = embed
-        self._languages = None if embed is None else _languages_of(embed)
+        languages = None
+        if embed is not None:
+            from rag.memory.embedding import SupportedLanguages  # it loads numpy
+
+            languages = SupportedLanguages(embed)
+        self._languages = languages
         self._transcripts: list[Transcript] = []  # the one used last stands last
         self._lock = threading.Lock()
 
@@ -138,7 +140,11 @@ class HistoryTrimmer:
         if not isinstance(messages, Iterable):
             raise TypeError(f"trim takes a list of messages, got {messages!r:.60}.")
         messages = list(messages)
-        whole, is_unfolded = self._unfolded(messages)
+        with self._lock:
+            outputs = [seen.recognise_output(messages) for seen in reversed(self._transcripts)]
+        whole, is_unfolded = next(filter(None, outputs), None), False
+        if whole is None:  # rebuilt from what was given alone
+            whole, is_unfolded = unfold(messages)
         transcript = self._taken(whole)
         transcript.is_unfolded |= is_unfolded
         try:
@@ -152,16 +158,6 @@ class HistoryTrimmer:
         finally:
             with self._lock:
                 self._transcripts = [*self._transcripts, transcript][-TRANSCRIPTS:]
-
-    def _unfolded(self, messages: list[MessageDict]) -> tuple[list[MessageDict], bool]:
-        """Return the transcript that a trimmed history stands for.
-
-        Also return whether it had to be rebuilt from the history alone.
-        """
-        with self._lock:
-            outputs = [seen.recognise_output(messages) for seen in reversed(self._transcripts)]
-        whole = next(filter(None, outputs), None)
-        return unfold(messages) if whole is None else (whole, False)
 
     def _taken(self, messages: list[MessageDict]) -> Transcript:
         """Take out the state of this transcript; a concurrent call reads the transcript anew.
@@ -207,7 +203,7 @@ class HistoryTrimmer:
             and transcript.draft.written_to < end
         ):
             transcript.writing = SummaryWriting(self._summariser, transcript, end)
-            if transcript.writing.waited(self._wait):  # else its reply is taken when it comes
+            if transcript.writing.ended.wait(self._wait):  # else its reply is taken when it comes
                 transcript.draft = transcript.writing.draft or transcript.draft
                 transcript.writing = None
         transcript.room = room
@@ -235,12 +231,6 @@ def _checked_names(products: object) -> tuple[str, ...]:
     return names
 
 
-def _languages_of(embed: Embed) -> "SupportedLanguages":
-    from rag.memory.embedding import SupportedLanguages
-
-    return SupportedLanguages(embed)
-
-
 class SummaryWriting:
     """A thread in which a model writes summary lines for the messages before `end`."""
 
@@ -248,19 +238,15 @@ class SummaryWriting:
         evidence = seen.evidence(seen.leading, end)
         before = replace(seen.draft, written_to=max(seen.draft.written_to, seen.leading))
         self.draft: SummaryDraft | None = None
-        self._ended = threading.Event()
+        self.ended = threading.Event()
 
         def write() -> None:
             try:
                 self.draft = summariser.write(evidence, before)
             finally:
-                self._ended.set()
+                self.ended.set()
 
         threading.Thread(target=write, name="summary", daemon=True).start()
-
-    def waited(self, seconds: float) -> bool:
-        """Whether the thread ends within this time."""
-        return self._ended.wait(seconds)
 
 
 def _bounded_summary(transcript: Transcript, end: int, room: Room) -> Summary:
@@ -270,9 +256,12 @@ def _bounded_summary(transcript: Transcript, end: int, room: Room) -> Summary:
 
 def _plan(transcript: Transcript, limits: _TrimLimits) -> tuple[int, Room] | None:
     """Return where the summary shall end and its room; None if it stays as it is."""
-    fixed = REPLY_TOKENS + _system_tokens(transcript, limits)
+    # The leading system messages stay whole, later ones up to a share.
+    later = sum(transcript.tokens(index, index + 1) for index in transcript.systems)
+    systems = min(later, int(SYSTEM_SHARE * limits.max_tokens))
     start = transcript.open_start
-    needed = fixed + transcript.tokens(start)
+    needed = REPLY_TOKENS + transcript.tokens(0, transcript.leading) + systems
+    needed += transcript.tokens(start)
     room = max(0, limits.max_tokens - needed - OPENING_TOKENS)
     turns = transcript.tokens(transcript.covered, start)
     is_many = (
@@ -303,14 +292,6 @@ def _plan(transcript: Transcript, limits: _TrimLimits) -> tuple[int, Room] | Non
         return None
     left = int((1 - RECALL_SHARE) * room) - transcript.tokens(end, start)
     return end, Room(max(LEAST_SUMMARY, left), room)
-
-
-def _system_tokens(transcript: Transcript, limits: _TrimLimits) -> int:
-    """Return the tokens of the leading system messages and, up to a share, of later ones."""
-    later = sum(transcript.tokens(index, index + 1) for index in transcript.systems)
-    return transcript.tokens(0, transcript.leading) + min(
-        later, int(SYSTEM_SHARE * limits.max_tokens)
-    )
 
 
 # ── What is sent ─────────────────────────────────────────────────────────────────────────────

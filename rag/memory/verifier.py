@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from itertools import islice
 from operator import itemgetter
 
-from rag.citations.markers import cited_numbers, without_markers
+from rag.citations.markers import without_markers
 from rag.citations.statements import Statement, depends, read_statements
 from rag.language.amounts import Figure
 from rag.language.figures import read_figures
@@ -144,21 +144,18 @@ def _sentence(
     claims = tuple(
         Claim(flat(text[part.start : part.end]), part.numbers) for part in statement.parts
     )
+    paragraph = ""
+    if statement.kind == "sentence":  # the paragraph from the sentence on
+        end = _PARAGRAPH_END.search(text, statement.end)
+        paragraph = flat(text[statement.start : end.start() if end else len(text)])
     return SpokenSentence(
         line,
         " ".join(filter(None, setting)),
         claims or (Claim(line),),
         asks=asks(line),
         leans=needs and before is None,
-        paragraph=_paragraph(text, statement) if statement.kind == "sentence" else "",
+        paragraph=paragraph if size(paragraph) <= WHOLE else "",
     )
-
-
-def _paragraph(text: str, statement: Statement) -> str:
-    """Return the paragraph from a sentence on, if that is short, else ""."""
-    end = _PARAGRAPH_END.search(text, statement.end)
-    whole = flat(text[statement.start : end.start() if end else len(text)])
-    return whole if size(whole) <= WHOLE else ""
 
 
 def flat(text: str) -> str:
@@ -212,7 +209,12 @@ class TurnEvidence:
         text = self.messages[message].text
         is_answer = self.messages[message].role != Role.USER
         question, needs_question = self.question(message), sentence.leans
-        if is_answer and size(text) <= WHOLE and _has_sentences_only(text):
+        # Only sentences: numbers in code would count on one line.
+        if (
+            is_answer
+            and size(text) <= WHOLE
+            and all(statement.kind == "sentence" for statement in read_statements(text))
+        ):
             quoted = flat(text)
             needs_question = any(s.leans for s in self.sentences(message))
         elif is_answer and sentence.paragraph:
@@ -225,16 +227,6 @@ class TurnEvidence:
             words = set(telling(question, language))
             needs_question = words.isdisjoint(telling(quoted, language))
         return f"{question} → {quoted}" if question and needs_question else quoted
-
-
-def _has_sentences_only(text: str) -> bool:
-    """Whether a text has only sentences: numbers in code would count on one line."""
-    return all(statement.kind == "sentence" for statement in read_statements(text))
-
-
-def numbers_in(text: str) -> tuple[int, ...]:
-    """Return the numbers that a line cites, in order."""
-    return tuple(dict.fromkeys(cited_numbers(text)))
 
 
 LEAST_ORDER = 0.8  # of shared stems that stand in the same order
@@ -374,9 +366,7 @@ class Verifier:
     # ── With a number ────────────────────────────────────────────────────────────────────────
 
     def witnesses(self, number: int, pointed: Sequence[int] = ()) -> list[Witness]:
-        """Return the sentences that give a number: first of the `pointed` messages, then the
-        newest.
-        """
+        """Return the sentences that give a number: of the `pointed` messages, then the newest."""
         giving = self.evidence.giving(number)
         order = sorted(giving, key=lambda index: (index not in pointed, -index))
         return [
@@ -390,7 +380,16 @@ class Verifier:
     def carrying(self, clause: str, number: int, pointed: Sequence[int] = ()) -> Witness | None:
         """Return a sentence that supports a clause with this number and still holds, or None."""
         for witness in self.witnesses(number, pointed):
-            if self._carries(clause, witness) and self.replacement(clause, witness) is None:
+            sentence, language = witness.sentence, language_of(witness.sentence.quotation)
+            support = sentence.text if len(sentence.claims) == 1 else witness.claim.text
+            is_carried = carries(
+                read_wording(clause, language),
+                read_wording(support, language),
+                sentence.setting,
+                self.evidence.question(witness.message),
+                language,
+            )
+            if is_carried and self.replacement(clause, witness) is None:
                 return witness
         return None
 
@@ -401,15 +400,6 @@ class Verifier:
             return None
         best = max(witnesses, key=lambda witness: shared(clause, witness.claim.text))
         return self.replacement(best.claim.text, best) or best
-
-    def _carries(self, clause: str, witness: Witness) -> bool:
-        sentence, question = witness.sentence, self.evidence.question(witness.message)
-        language = language_of(sentence.quotation)
-        is_one = len(sentence.claims) == 1
-        wording = read_wording(sentence.text if is_one else witness.claim.text, language)
-        return carries(
-            read_wording(clause, language), wording, sentence.setting, question, language
-        )
 
     def replacement(self, clause: str, witness: Witness) -> Witness | None:
         """Return a later sentence that gives another value for the same, or None."""
@@ -428,8 +418,7 @@ class Verifier:
     # ── Without one ──────────────────────────────────────────────────────────────────────────
 
     def spoken_of(self, clause: str, pointed: Sequence[int] = ()) -> tuple[int | None, bool]:
-        """Return the message that an unnumbered clause is about, and whether a sentence supports
-        it.
+        """Return the message that an unnumbered clause is of, and whether a sentence supports it.
 
         The message is None if no message shares half of the clause, or if its typed values differ.
         """
@@ -550,21 +539,12 @@ def _names_of(question: str, language: Language) -> frozenset[str]:
 
 def _order(ours: Sequence[str], theirs: Sequence[str]) -> float:
     """Return the share of the common stems that stand in the same order."""
+    from rapidfuzz.distance import LCSseq
+
     common = set(ours) & set(theirs)
-    one = [our for our in ours if our in common]
-    other = [their for their in theirs if their in common]
-    return _longest_common(one, other) / len(one) if one else 1.0
-
-
-def _longest_common(one: Sequence[str], other: Sequence[str]) -> int:
-    row = [0] * (len(other) + 1)
-    for ours in one:
-        before = 0
-        for index, theirs in enumerate(other, start=1):
-            here = row[index]
-            row[index] = before + 1 if ours == theirs else max(row[index], row[index - 1])
-            before = here
-    return row[-1]
+    one = [stem for stem in ours if stem in common]
+    other = [stem for stem in theirs if stem in common]
+    return LCSseq.similarity(one, other) / len(one) if one else 1.0
 
 
 def _replaces(ours: Wording, theirs: Wording) -> bool:
