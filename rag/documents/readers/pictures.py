@@ -7,6 +7,7 @@ the settings name read each picture too, and the best result is taken.
 import gc
 import io
 import os
+import resource
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -56,15 +57,12 @@ def _file_and_url(language: str) -> tuple[str, str]:
     from rapidocr.inference_engine.base import FileInfo, InferSession
     from rapidocr.utils.typings import TaskType
 
-    packaged, others = (
-        (OCRVersion.PPOCRV6, ModelType.SMALL),
-        (OCRVersion.PPOCRV5, ModelType.MOBILE),
-    )
-    for version, kind in (packaged, others):
+    packaged, other = OCRVersion.PPOCRV6, OCRVersion.PPOCRV5
+    for version, kind in ((packaged, ModelType.SMALL), (other, ModelType.MOBILE)):
         model = FileInfo(EngineType.OPENVINO, version, TaskType.REC, language, kind)
         with suppress(ValueError):
             url = str(InferSession.get_model_url(model)["model_dir"])
-            return ("", "") if version is packaged[0] else (url.rpartition("/")[2], url)
+            return ("", "") if version is packaged else (url.rpartition("/")[2], url)
     return language, ""
 
 
@@ -118,32 +116,23 @@ class OcrClock:
     """The time for OCR of one file, a large part of the file's limit."""
 
     def __init__(self, limits: LoadLimits) -> None:
-        ends = time.process_time() + TIME_SHARE * limits.max_seconds
-        self._ends = min(ends, _last_second() - (1 - TIME_SHARE) * limits.max_seconds)
+        self._ends = time.process_time() + TIME_SHARE * limits.max_seconds
+        # Part of the process's own limit may be used already.
+        last_second, _hard = resource.getrlimit(resource.RLIMIT_CPU)
+        if last_second != resource.RLIM_INFINITY:
+            self._ends = min(self._ends, last_second - (1 - TIME_SHARE) * limits.max_seconds)
 
     @property
     def is_over(self) -> bool:
         return time.process_time() > self._ends
 
 
-def _last_second() -> float:
-    """Return the process's limit of processor time, part of which is used already."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return float("inf")
-    soft, _hard = resource.getrlimit(resource.RLIMIT_CPU)
-    return float("inf") if soft == resource.RLIM_INFINITY else float(soft)
-
-
 @cache
 def _take_room() -> None:
     """Raise the memory limit once: the model's memory comes on top of a file's."""
-    with suppress(ImportError, ValueError, OSError):  # Windows; or the limit may not be raised
-        import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-        if soft != resource.RLIM_INFINITY:
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if soft != resource.RLIM_INFINITY:
+        with suppress(ValueError, OSError):  # the limit may not be raised
             resource.setrlimit(resource.RLIMIT_AS, (soft + MODEL_BYTES, hard))
 
 
@@ -166,27 +155,34 @@ def _engine(model: str) -> Any:
 def recognise(picture: Any, models: Iterable[str] = ()) -> tuple[PdfLine, ...]:
     """Return the lines of a Pillow picture from top to bottom, as those of a PDF page."""
     import numpy
+    from PIL import Image
 
     if _address_space() > MOST_ADDRESS_SPACE:  # memory grows a little with each picture
         _engine.cache_clear()
         gc.collect()
     plain = picture.convert("RGB")
     plain.thumbnail((SIDES[-1], SIDES[-1]))
-    seen = numpy.asarray(_framed(plain))
-    read = [_pieces(_engine(model)(seen)) for model in ("", *models)]
+    # On a white one of few sizes: the model keeps memory for each size.
+    side = next(side for side in SIDES if max(plain.size) <= side)
+    framed = Image.new("RGB", (side, side), "white")
+    framed.paste(plain, (0, 0))
+    pixels = numpy.asarray(framed)
+    read = [_pieces(_engine(model)(pixels)) for model in ("", *models)]
     best = max(read, key=lambda pieces: sum(score * len(words.text) for words, score in pieces))
     return tuple(as_lines((words for words, _score in best), plain.height))
 
 
 def _pieces(output: Any) -> list[tuple[OcrWords, float]]:
     """Return the recognised words with their scores."""
+    pieces: list[tuple[OcrWords, float]] = []
     if output.txts is None:
-        return []
-    return [
-        (OcrWords(text.strip(), *_box(corners)), float(score))
-        for text, score, corners in zip(output.txts, output.scores, output.boxes, strict=True)
-        if score >= LEAST_SCORE and text.strip()
-    ]
+        return pieces
+    for text, score, corners in zip(output.txts, output.scores, output.boxes, strict=True):
+        if score >= LEAST_SCORE and text.strip():
+            across, down = zip(*(map(float, corner[:2]) for corner in corners), strict=True)
+            words = OcrWords(text.strip(), min(across), min(down), max(across), max(down))
+            pieces.append((words, float(score)))
+    return pieces
 
 
 def _address_space() -> int:
@@ -195,21 +191,6 @@ def _address_space() -> int:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
         return pages * os.sysconf("SC_PAGE_SIZE")
     return 0
-
-
-def _framed(picture: Any) -> Any:
-    """Put a picture on a white one of few sizes: the model keeps memory for each size."""
-    from PIL import Image
-
-    side = next(side for side in SIDES if max(picture.size) <= side)
-    framed = Image.new("RGB", (side, side), "white")
-    framed.paste(picture, (0, 0))
-    return framed
-
-
-def _box(corners: Any) -> tuple[float, float, float, float]:
-    across, down = zip(*(map(float, corner[:2]) for corner in corners), strict=True)
-    return min(across), min(down), max(across), max(down)
 
 
 def as_lines(pieces: Iterable[OcrWords], height: float) -> Iterator[PdfLine]:
@@ -225,12 +206,12 @@ def as_lines(pieces: Iterable[OcrWords], height: float) -> Iterator[PdfLine]:
         row.sort(key=lambda piece: piece.left)
         size = round(max(piece.bottom - piece.top for piece in row) * 0.75)
         yield PdfLine(
-            " ".join(piece.text for piece in row),
-            float(size),
-            False,
-            row[0].left,
-            height - max(piece.bottom for piece in row),
-            tuple(PdfCell(piece.text, piece.left, piece.right) for piece in row),
+            text=" ".join(piece.text for piece in row),
+            size=float(size),
+            is_bold=False,
+            left=row[0].left,
+            bottom=height - max(piece.bottom for piece in row),
+            cells=tuple(PdfCell(piece.text, piece.left, piece.right) for piece in row),
         )
 
 
@@ -239,14 +220,7 @@ def _is_beside(first: OcrWords, second: OcrWords) -> bool:
     return shared > SAME_LINE * min(first.bottom - first.top, second.bottom - second.top)
 
 
-FORMATS = (
-    "PNG",
-    "JPEG",
-    "TIFF",
-    "GIF",
-    "WEBP",
-    "BMP",
-)  # only these decoders of Pillow are used
+FORMATS = ("PNG", "JPEG", "TIFF", "GIF", "WEBP", "BMP")  # only these decoders of Pillow are used
 MOST_FRAMES = 200
 
 
@@ -285,7 +259,7 @@ def _pages(picture: Any, frames: int, outline: Outline, limits: LoadLimits) -> I
                 f"{outline.name}: the picture has {picture.width * picture.height:,} pixels, at "
                 f"most {MOST_PIXELS:,} are read. Save it smaller."
             )
-        place = f"page {number}, {MARK}" if frames > 1 else f"picture, {MARK}"
+        lines = recognise(ImageOps.exif_transpose(picture), limits.ocr_models)
         yield Page(
-            number, recognise(ImageOps.exif_transpose(picture), limits.ocr_models), place=place
+            number, lines, place=f"page {number}, {MARK}" if frames > 1 else f"picture, {MARK}"
         )

@@ -7,7 +7,7 @@ page, else short lines in larger or bolder type; a paragraph ends at a gap or at
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, groupby, islice, pairwise, takewhile
 
@@ -30,7 +30,6 @@ EDGE_LINES = 2
 LAST = -100_000  # stands for the page's last line, in place of a height
 Bookmarks = dict[int, list[tuple[int, str]]]
 Running = tuple[str, int]
-KeysOf = Callable[["Page"], dict[int, set[Running]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +65,22 @@ def write_pages(pages: Sequence[Page], bookmarks: Bookmarks, outline: Outline) -
 
 def without_running_lines(pages: Sequence[Page]) -> list[Page]:
     """Remove lines at the edge of most pages, such as page numbers; table rows stay."""
+    results = list(pages)
     if len(pages) < 2:
-        return list(pages)
-    without = _without_often(pages, _running_lines)
-    return _without_often(without, _page_numbers)
-
-
-def _without_often(pages: Sequence[Page], keys_of: KeysOf) -> list[Page]:
-    seen: Counter[Running] = Counter()
-    for page in pages:
-        seen.update(key for keys in keys_of(page).values() for key in keys)
+        return results
     often = max(2, len(pages) * 0.4)
-    running = {key for key, count in seen.items() if count >= often + (key[1] == LAST)}
-    return [
-        _without(page, {place for place, keys in keys_of(page).items() if keys & running})
-        for page in pages
-    ]
+    for keys_of in (_running_lines, _page_numbers):
+        keys_by_page = [keys_of(page) for page in results]
+        counts = Counter(
+            key for by_line in keys_by_page for keys in by_line.values() for key in keys
+        )
+        running = {key for key, count in counts.items() if count >= often + (key[1] == LAST)}
+        for place, (page, by_line) in enumerate(zip(results, keys_by_page, strict=True)):
+            dropped = {index for index, keys in by_line.items() if keys & running}
+            lines = tuple(line for index, line in enumerate(page.lines) if index not in dropped)
+            # A page that has nothing else keeps them.
+            results[place] = replace(page, lines=lines or page.lines)
+    return results
 
 
 def _edges(page: Page) -> list[int]:
@@ -127,12 +126,6 @@ def _page_numbers(page: Page) -> dict[int, set[Running]]:
     texts = {edge: page.lines[edge].text for edge in _edges(page)}
     numbers = {edge: int(text) for edge, text in texts.items() if PAGE_NUMBER.fullmatch(text)}
     return {edge: {("", number - page.number)} for edge, number in numbers.items()}
-
-
-def _without(page: Page, dropped: set[int]) -> Page:
-    lines = tuple(line for index, line in enumerate(page.lines) if index not in dropped)
-    # A page that has nothing else keeps them.
-    return replace(page, lines=lines or page.lines)
 
 
 class _Style:
@@ -198,13 +191,6 @@ def _may_be_heading(text: str) -> bool:
     return starts_well and letters >= 2 and letters > len(text) * 0.4 and text[-1] not in ".,;:"
 
 
-def _levels(page: Page, bookmarks: Bookmarks, style: _Style) -> list[int]:
-    if not bookmarks:
-        return style.levels_of(page.lines)
-    marked = {_plain(title): level for level, title in bookmarks.get(page.number, [])}
-    return [marked.pop(_plain(line.text), 0) for line in page.lines]
-
-
 def _plain(text: str) -> str:
     return "".join(filter(str.isalnum, text)).lower()
 
@@ -221,10 +207,14 @@ class _PdfWriting:
         self.place = ("", 0)  # its name and first page
         self.number = 0
 
-    def page(self, page: Page, bookmarks: Bookmarks, style: "_Style") -> None:
+    def page(self, page: Page, bookmarks: Bookmarks, style: _Style) -> None:
         self.number = page.number
         lines, drawn = ruled_tables(page.lines, page.lattices)
-        levels = _levels(replace(page, lines=tuple(lines)), bookmarks, style)
+        if bookmarks:
+            marked = {_plain(title): level for level, title in bookmarks.get(page.number, [])}
+            levels = [marked.pop(_plain(line.text), 0) for line in lines]
+        else:
+            levels = style.levels_of(lines)
         position = 0
         whole = [one for one in drawn if len(one.rows) > 1 or self._goes_on(one.rows, one.edges)]
         for table in [*whole, None]:
@@ -257,12 +247,18 @@ class _PdfWriting:
     def _lines(self, lines: Sequence[PdfLine], levels: Sequence[int]) -> None:
         pairs = zip(lines, levels, strict=True)
         for level, group in groupby(pairs, key=lambda pair: pair[1]):
+            self.header = []
             some = [line for line, _level in group]
             if level:
-                self.header = []
                 self.outline.heading(level, join_lines([line.text for line in some]))
-            else:
-                self._text(some)
+                continue
+            for block in _blocks(some):
+                text = join_lines([line.text for line in block]).translate(LIGATURES)
+                bullet = BULLET.match(text)
+                if bullet or NUMBERED.match(text):
+                    self.outline.entry(text[bullet.end() if bullet else 0 :])
+                else:
+                    self.outline.paragraph(text)
 
     def _table(
         self, rows: Sequence[Sequence[str]], *, may_go_on: bool, edges: tuple[float, ...] = ()
@@ -289,16 +285,6 @@ class _PdfWriting:
         is_open = is_same and not _opens(cells) if edges else may_go_on or not any(cells[0])
         return list(cells[0]) == self.header or is_open
 
-    def _text(self, lines: Sequence[PdfLine]) -> None:
-        for block in _blocks(lines):
-            self.header = []
-            text = join_lines([line.text for line in block]).translate(LIGATURES)
-            bullet = BULLET.match(text)
-            if bullet or NUMBERED.match(text):
-                self.outline.entry(text[bullet.end() if bullet else 0 :])
-            else:
-                self.outline.paragraph(text)
-
 
 def _headed(cells: list[list[str]], *, is_drawn: bool) -> list[list[str]]:
     """Return the rows under the header above the columns; without one, the words decide."""
@@ -316,29 +302,17 @@ def _opens(cells: Sequence[Sequence[str]]) -> bool:
 
 
 def _blocks(lines: Sequence[PdfLine]) -> Iterator[list[PdfLine]]:
-    block: list[PdfLine] = []
-    usual_gap = _usual_gap(lines)
-    for line in lines:
-        if block and _begins_block(block[-1], line, usual_gap):
+    """Yield paragraphs: they end at a wide gap, a bullet or number, or the top of a column."""
+    gaps = [above.bottom - below.bottom for above, below in pairwise(lines)]
+    downward = sorted(gap for gap in gaps if gap > 0)
+    usual_gap = max(downward[len(downward) // 2], 4.0) if downward else 12.0
+    block = list(lines[:1])
+    for line, gap in zip(lines[1:], gaps, strict=True):
+        is_clause = len(line.cells) == 2 and CLAUSE.fullmatch(line.cells[0].text)
+        is_marked = is_clause or BULLET.match(line.text) or NUMBERED.match(line.text)
+        if is_marked or gap > usual_gap * 1.35 or gap < -usual_gap:
             yield block
             block = []
         block.append(line)
     if block:
         yield block
-
-
-def _begins_block(before: PdfLine, line: PdfLine, usual_gap: float) -> bool:
-    is_clause = len(line.cells) == 2 and CLAUSE.fullmatch(line.cells[0].text)
-    if is_clause or BULLET.match(line.text) or NUMBERED.match(line.text):
-        return True
-    gap = before.bottom - line.bottom
-    return gap > usual_gap * 1.35 or gap < -usual_gap
-
-
-def _usual_gap(lines: Sequence[PdfLine]) -> float:
-    gaps = [
-        first.bottom - second.bottom
-        for first, second in pairwise(lines)
-        if first.bottom > second.bottom
-    ]
-    return max(sorted(gaps)[len(gaps) // 2], 4.0) if gaps else 12.0

@@ -224,9 +224,7 @@ def _line(
     text_page: Any, letters: Sequence[_Letter], spell: Spell, rules: Sequence[Rule]
 ) -> PdfLine:
     visible = [letter for letter in letters if not letter.is_blank]
-    (base, size), _count = Counter((letter.base, letter.size) for letter in visible).most_common(1)[
-        0
-    ]
+    [((base, size), _count)] = Counter((one.base, one.size) for one in visible).most_common(1)
     pieces = list(_pieces(letters, size))
     gone = set(_struck_places(letters, rules, base, size))
     read = partial(_text, spell=spell, base=base, size=size, gone=gone)
@@ -271,30 +269,19 @@ def _text(
     letters: Sequence[_Letter], spell: Spell, base: float, size: float, gone: Container[int]
 ) -> str:
     """Return the text; smaller characters above or below the line are raised or lowered."""
-    runs = (
-        Run(
-            letter.text,
-            _marks(letter, base, size) | (STRUCK if letter.position in gone else NO_MARKS),
-        )
-        for letter in letters
-    )
-    whole = written(
-        Run(spell(_paired("".join(run.text for run in group))), marks)
-        for marks, group in groupby(runs, key=lambda run: run.marks)
-    )
-    return BLANKS.sub(" ", LEADERS.sub(" ", whole)).strip(" ")
 
+    def marks_of(letter: _Letter) -> frozenset[Mark]:
+        rise, marks = letter.base - base, STRUCK if letter.position in gone else NO_MARKS
+        if letter.is_blank or letter.size > MARK_SIZE * size or abs(rise) < LEAST_RISE * size:
+            return marks
+        return marks | (RAISED if rise > 0 else LOWERED)
 
-def _paired(text: str) -> str:
-    """Join surrogate pairs, which a PDF stores as two characters."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
-
-
-def _marks(letter: _Letter, base: float, size: float) -> frozenset[Mark]:
-    rise = letter.base - base
-    if letter.is_blank or letter.size > MARK_SIZE * size or abs(rise) < LEAST_RISE * size:
-        return NO_MARKS
-    return RAISED if rise > 0 else LOWERED
+    runs: list[Run] = []
+    for marks, group in groupby(letters, key=marks_of):
+        # A PDF stores a surrogate pair as two characters.
+        units = "".join(letter.text for letter in group).encode("utf-16-le", "surrogatepass")
+        runs.append(Run(spell(units.decode("utf-16-le", "ignore")), marks))
+    return BLANKS.sub(" ", LEADERS.sub(" ", written(runs))).strip(" ")
 
 
 def _pieces(letters: Sequence[_Letter], size: float) -> Iterator[list[_Letter]]:
@@ -337,9 +324,7 @@ def _are_figures(first: Sequence[_Letter], second: Sequence[_Letter]) -> bool:
 
 
 def _is_bold(text_page: Any, position: int) -> bool:
-    """Return whether type is bold, by weight or font name: many programs state no or a wrong
-    weight.
-    """
+    """Return whether type is bold; many programs state no weight, or a wrong one."""
     from pypdfium2 import raw
 
     if raw.FPDFText_GetFontWeight(text_page, position) >= BOLD_WEIGHT:
@@ -385,19 +370,15 @@ def join_lines(lines: Sequence[str]) -> str:
     longest = max(map(len, lines), default=0)
     text = lines[0] if lines else ""
     for before, line in pairwise(lines):
-        text = _joined(text, line, is_full=len(before) > longest * 0.6 and longest > 45)
+        is_cut = text.endswith(("-", "‐")) and LETTER_BEFORE.search(text[:-1])
+        is_full = len(before) > longest * 0.6 and longest > 45
+        if text.endswith("\u00ad") or (is_cut and line[:1].islower()):
+            text = text[:-1] + line
+        elif is_cut or text.endswith("/"):
+            text += line
+        else:
+            text += f" {line}" if is_full else f"\n{line}"
     return text
-
-
-def _joined(text: str, line: str, *, is_full: bool) -> str:
-    if text.endswith("\u00ad"):
-        return text[:-1] + line
-    cut = text.endswith(("-", "‐")) and LETTER_BEFORE.search(text[:-1])
-    if cut and line[:1].islower():
-        return text[:-1] + line
-    if cut or text.endswith("/"):
-        return text + line
-    return f"{text} {line}" if is_full else f"{text}\n{line}"
 
 
 THIN = 3.0  # points; a thinner box is a line
@@ -423,20 +404,6 @@ class RuledTable:
     end: int
     rows: list[list[str]]
     edges: tuple[float, ...]  # the edges of its columns
-
-
-def lattices_of(rules: Rules, lines: Sequence[PdfLine]) -> tuple["Lattice", ...]:
-    """Return the grids that the drawn lines form; lines that strike out words are not borders."""
-    flat = [rule for rule in rules.flat if not _is_strike(rule, lines)]
-    return tuple(_lattices(flat, rules.upright))
-
-
-def _is_strike(rule: Rule, lines: Sequence[PdfLine]) -> bool:
-    return any(
-        struck(rule, [(word.left, word.right) for word in line.words], line.bottom, line.size)
-        for line in lines
-        if 0 < rule.place - line.bottom < line.size
-    )
 
 
 def page_rules(page: Any) -> Rules:
@@ -470,8 +437,6 @@ def _is_shape(part: Any) -> bool:
 
 def _boxes(part: Any) -> Iterator[tuple[float, float, float, float]]:
     """Yield the bounds of a box, or of each stroke of a path."""
-    import ctypes
-
     from pypdfium2 import raw
 
     if not _is_shape(part):
@@ -519,11 +484,10 @@ def ruled_tables(
             ordered = [*rest[:first], *inside, *rest[first:]]
             results.append((inside, lattice))
     places = {id(line): place for place, line in enumerate(ordered)}
-    tables = [
-        RuledTable(start, start + len(inside), lattice.rows(inside), lattice.columns)
-        for inside, lattice in results
-        for start in [places[id(inside[0])]]
-    ]
+    tables = []
+    for inside, lattice in results:
+        start, rows = places[id(inside[0])], lattice.rows(inside)
+        tables.append(RuledTable(start, start + len(inside), rows, lattice.columns))
     return ordered, sorted(tables, key=lambda table: table.start)
 
 
@@ -605,20 +569,17 @@ def _is_border(rules: Sequence[Rule], place: float, middle: float) -> bool:
 
 
 def _cell_text(words: Sequence[tuple[float, PdfCell]]) -> str:
-    """Join the lines of a cell from the top down."""
+    """Join the lines of a cell from the top down; Arabic and Hebrew are read from the right."""
     lines = defaultdict[int, list[PdfCell]](list)
-    for bottom, word in words:
+    for bottom, word in sorted(words, key=lambda place: place[1].left):
         lines[round(bottom)].append(word)
-    whole = join_lines([_cell_line(lines[bottom]) for bottom in sorted(lines, reverse=True)])
-    return whole.replace("\n", " ").replace("~~ ~~", " ")
-
-
-def _cell_line(words: Sequence[PdfCell]) -> str:
-    """Join words in reading order: Arabic and Hebrew from the right."""
-    ordered = sorted(words, key=lambda word: word.left)
-    counts = Counter(map(bidirectional, "".join(word.text for word in words)))
-    is_from_right = counts["R"] + counts["AL"] > counts["L"]
-    return " ".join(word.text for word in (reversed(ordered) if is_from_right else ordered))
+    texts = []
+    for bottom in sorted(lines, reverse=True):
+        line = [word.text for word in lines[bottom]]
+        counts = Counter(map(bidirectional, "".join(line)))
+        is_from_right = counts["R"] + counts["AL"] > counts["L"]
+        texts.append(" ".join(reversed(line) if is_from_right else line))
+    return join_lines(texts).replace("\n", " ").replace("~~ ~~", " ")
 
 
 def _places(rules: Sequence[Rule]) -> list[float]:
@@ -629,12 +590,15 @@ def _places(rules: Sequence[Rule]) -> list[float]:
     return places
 
 
-def _lattices(flat: Sequence[Rule], upright: Sequence[Rule]) -> Iterator[Lattice]:
-    """Yield grids of touching rules, at least two cells wide."""
+def lattices_of(rules: Rules, lines: Sequence[PdfLine]) -> Iterator[Lattice]:
+    """Yield the grids of touching drawn lines, at least two cells wide.
+
+    Lines that strike out words are not borders.
+    """
     groups: list[tuple[list[Rule], list[Rule]]] = []
-    for rule in flat:
-        columns = [other for other in upright if _touch(rule, other)]
-        if not columns:
+    for rule in rules.flat:
+        columns = [other for other in rules.upright if _touch(rule, other)]
+        if not columns or _is_strike(rule, lines):
             continue
         joined, apart = ([rule], columns), []
         for group in groups:
@@ -648,6 +612,14 @@ def _lattices(flat: Sequence[Rule], upright: Sequence[Rule]) -> Iterator[Lattice
         is_wide = len(lattice.columns) > 2 and len(lattice.heights) > 1
         if is_wide and min(b - a for a, b in pairwise(lattice.columns)) > NEAR:
             yield lattice
+
+
+def _is_strike(rule: Rule, lines: Sequence[PdfLine]) -> bool:
+    return any(
+        struck(rule, [(word.left, word.right) for word in line.words], line.bottom, line.size)
+        for line in lines
+        if 0 < rule.place - line.bottom < line.size
+    )
 
 
 def _touch(flat: Rule, upright: Rule) -> bool:

@@ -32,14 +32,8 @@ from rag.errors import TooLarge, Unreadable
 from rag.language.words import read_lists
 
 JUNK_TITLE = (
-    "untitled",
-    "microsoft ",
-    "powerpoint ",
-    "slide 1",
-    "document",
-    ".doc",
-    ".ppt",
-    ".qxd",
+    *("untitled", "microsoft ", "powerpoint ", "slide 1"),
+    *("document", ".doc", ".ppt", ".qxd"),
 )
 REASONS = {
     "password": "the PDF is encrypted and needs a password. Save it without one, then ingest it.",
@@ -66,7 +60,9 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
             document.close()
             document = pypdfium2.PdfDocument(data.replace(b"startxref", b"%tartxref"))
     except pypdfium2.PdfiumError as error:
-        raise Unreadable(outline.name, _reason(str(error))) from error
+        message = str(error).lower()
+        reason = next((reason for word, reason in REASONS.items() if word in message), DAMAGED)
+        raise Unreadable(outline.name, reason) from error
     try:
         _read_document(document, Ligatures(data), outline, limits)
     finally:
@@ -84,11 +80,6 @@ def _begins(document: Any) -> bool:
     return True
 
 
-def _reason(message: str) -> str:
-    lowered = message.lower()
-    return next((reason for word, reason in REASONS.items() if word in lowered), DAMAGED)
-
-
 def _read_document(
     document: Any, ligatures: "Ligatures", outline: Outline, limits: LoadLimits
 ) -> None:
@@ -101,14 +92,33 @@ def _read_document(
     pages = list(_pages(document, ligatures.spell, limits.max_characters, outline.name))
     pages = list(_recognised(document, pages, outline, limits))
     if not any(page.lines or page.form_values for page in pages):
-        raise Unreadable(outline.name, _why_no_text(document, pages))
-    outline.title = filing_title([line.text for line in pages[0].lines]) or _stated_title(document)
-    stated = document.get_metadata_dict()
+        if all(page.is_broken for page in pages):
+            raise Unreadable(outline.name, DAMAGED)
+        raise Unreadable(
+            outline.name,
+            f"the PDF has no text layer on its {count} page(s): it is scanned or drawn. "
+            f"Run text recognition (OCR) on it, then ingest it; {pictures.INSTALL}.",
+        )
+    _take_properties(document.get_metadata_dict(), pages[0], outline)
+    write_pages(pages, _bookmarks(document), outline)
+    outline.pages = count
+    if blank := [page.number for page in pages if page.is_blank]:
+        lacks_model = f"no text layer; {pictures.INSTALL}"
+        reason = "no text, so drawn or blank" if pictures.is_installed() else lacks_model
+        outline.left_out.append(f"{pages_named(blank)}: {reason}")
+    if broken := [page.number for page in pages if page.is_broken]:
+        outline.left_out.append(f"{pages_named(broken)}: damaged")
+
+
+def _take_properties(stated: dict[str, Any], first: Page, outline: Outline) -> None:
+    title = str(stated.get("Title") or "").strip("\0 \t\r\n")
+    is_junk = any(word in title.lower() for word in JUNK_TITLE)
+    if is_junk or " " not in title or not 3 < len(title) < 200:
+        title = ""
+    outline.title = filing_title([line.text for line in first.lines]) or title
     outline.author = str(stated.get("Author") or "")
     outline.date = str(stated.get("ModDate") or stated.get("CreationDate") or "").removeprefix("D:")
     outline.tags.extend(re.split(r"[,;]", str(stated.get("Keywords") or "")))
-    write_pages(pages, _bookmarks(document), outline)
-    _report(pages, outline)
 
 
 def _recognised(
@@ -122,9 +132,8 @@ def _recognised(
             continue
         lines = _recognised_lines(document, page.number, limits.ocr_models)
         outline.recognised += bool(lines)
-        yield replace(
-            page, lines=lines, place=f"page {page.number}, {pictures.MARK}" if lines else ""
-        )
+        place = f"page {page.number}, {pictures.MARK}" if lines else ""
+        yield replace(page, lines=lines, place=place)
 
 
 def _recognised_lines(document: Any, number: int, models: Iterable[str]) -> tuple[PdfLine, ...]:
@@ -141,35 +150,9 @@ def _recognised_lines(document: Any, number: int, models: Iterable[str]) -> tupl
     return pictures.recognise(picture, models)
 
 
-def _report(pages: list[Page], outline: Outline) -> None:
-    outline.pages = len(pages)
-    broken = [page.number for page in pages if page.is_broken]
-    blank = [page.number for page in pages if page.is_blank]
-    if blank:
-        lacks_model = f"no text layer; {pictures.INSTALL}"
-        reason = "no text, so drawn or blank" if pictures.is_installed() else lacks_model
-        outline.left_out.append(f"{pages_named(blank)}: {reason}")
-    if broken:
-        outline.left_out.append(f"{pages_named(broken)}: damaged")
-
-
-def _why_no_text(document: Any, pages: list[Page]) -> str:
-    if all(page.is_broken for page in pages):
-        return DAMAGED
-    return (
-        f"the PDF has no text layer on its {len(document)} page(s): it is scanned or drawn. "
-        f"Run text recognition (OCR) on it, then ingest it; {pictures.INSTALL}."
-    )
-
-
-def _stated_title(document: Any) -> str:
-    title = str(document.get_metadata_dict().get("Title") or "").strip("\0 \t\r\n")
-    is_junk = any(word in title.lower() for word in JUNK_TITLE)
-    return title if 3 < len(title) < 200 and " " in title and not is_junk else ""
-
-
 def _pages(document: Any, spell: Spell, max_characters: int, name: str) -> Iterator[Page]:
     import pypdfium2
+    from pypdfium2 import raw
 
     characters = 0
     for position in range(len(document)):
@@ -182,18 +165,21 @@ def _pages(document: Any, spell: Spell, max_characters: int, name: str) -> Itera
         rules = page_rules(page)
         crossed = [*rules.thin, *islice(_strikes(page), MOST_RULES)]
         lines = tuple(from_top_down([*page_lines(text_page, spell, crossed)]))
-        lattices = lattices_of(rules, lines)
+        lattices = tuple(lattices_of(rules, lines))
         characters += sum(len(line.text) for line in lines)
         notes: list[str] = []
-        for note in _annotation_texts(page):
-            notes.append(note)
-            characters += len(note)
-            _check_characters(name, characters, max_characters)
+        for kind, note in _annotations(page):
+            if kind not in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_POPUP):
+                contents = partial(raw.FPDFAnnot_GetStringValue, note, b"Contents")
+                notes.append(_text(contents, longest=LONGEST_NOTE).strip())
+                characters += len(notes[-1])
+                _check_characters(name, characters, max_characters)
         values = tuple(form_values(document.formenv, page)) if document.formenv else ()
         text_page.close()
         page.close()
         _check_characters(name, characters, max_characters)
-        yield Page(position + 1, lines, form_values=values, lattices=lattices, notes=tuple(notes))
+        texts = tuple(filter(None, notes))
+        yield Page(position + 1, lines, form_values=values, lattices=lattices, notes=texts)
 
 
 def _check_characters(name: str, count: int, most: int) -> None:
@@ -211,17 +197,6 @@ def _annotations(page: Any) -> Iterator[tuple[int, Any]]:
             yield raw.FPDFAnnot_GetSubtype(note), note
         finally:  # the caller may stop early
             raw.FPDFPage_CloseAnnot(note)
-
-
-def _annotation_texts(page: Any) -> Iterator[str]:
-    """Yield the texts of a page's annotations."""
-    from pypdfium2 import raw
-
-    for kind, note in _annotations(page):
-        if kind not in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_POPUP):
-            contents = partial(raw.FPDFAnnot_GetStringValue, note, b"Contents")
-            text = _text(contents, longest=LONGEST_NOTE).strip()
-            yield from filter(None, [text])
 
 
 def _strikes(page: Any) -> Iterator[Rule]:
@@ -267,20 +242,16 @@ def form_values(form: Any, page: Any) -> Iterator[tuple[str, str]]:
     """
     from pypdfium2 import raw
 
-    seen: set[str] = set()
+    names: set[str] = set()
     for kind, field in _annotations(page):
-        if kind == raw.FPDF_ANNOT_WIDGET:
-            name, value = _label(form.raw, field), _value(form.raw, field)
-            if name and value and name not in seen:
-                seen.add(name)
-                yield name, value
-
-
-def _label(form: Any, field: Any) -> str:
-    from pypdfium2 import raw
-
-    label = one_line(_text(partial(raw.FPDFAnnot_GetFormFieldAlternateName, form, field)))
-    return label or one_line(_text(partial(raw.FPDFAnnot_GetFormFieldName, form, field)))
+        if kind != raw.FPDF_ANNOT_WIDGET:
+            continue
+        label = one_line(_text(partial(raw.FPDFAnnot_GetFormFieldAlternateName, form.raw, field)))
+        name = label or one_line(_text(partial(raw.FPDFAnnot_GetFormFieldName, form.raw, field)))
+        value = _value(form.raw, field)
+        if name and value and name not in names:
+            names.add(name)
+            yield name, value
 
 
 def _value(form: Any, field: Any) -> str:
@@ -326,28 +297,24 @@ def filing_title(lines: Sequence[str]) -> str:
     cover = list(lines[:COVER_LINES])
     text = " ".join(" ".join(cover).split())
     form, period = FORM.search(text), PERIOD.search(text)
-    company = _company(cover)
+    # The company is above "(Exact name of registrant as specified in its charter)".
+    position = next((index for index, line in enumerate(cover) if TITLE_CUE.match(line)), 0)
+    above = (line.strip() for line in reversed(cover[:position]))
+    company = next((line for line in above if not NO_NAME.fullmatch(line)), "")[:100]
     if not (form and company):
         return ""
     parts = [company, f"Form {form[1].upper()}", " ".join(period[1].split()) if period else ""]
     return " – ".join(filter(None, parts))
 
 
-def _company(cover: Sequence[str]) -> str:
-    """Return the words above "(Exact name of registrant as specified in its charter)"."""
-    position = next((index for index, line in enumerate(cover) if TITLE_CUE.match(line)), 0)
-    above = (line.strip() for line in reversed(cover[:position]))
-    return next((line for line in above if not NO_NAME.fullmatch(line)), "")[:100]
-
-
 ODD = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\uf724\uf730-\uf77a]|\r(?=[a-z])")
 OF_TEX = dict(zip("\x0b\x0c\r\x0e\x0f", ("ff", "fi", "fl", "ffi", "ffl"), strict=True))
 IN_A_WORD = re.compile(r"(?<=[A-Za-z])[\x0b-\x0f](?![\n\r])|[\x0b-\x0f](?=[a-z])")
-PRIVATE = {0xF730 + digit: str(digit) for digit in range(10)}  # old-style figures
-PRIVATE[0xF724] = "$"
-PRIVATE |= {
-    0xF761 + place: letter for place, letter in enumerate(ascii_uppercase)
-}  # small capitals
+PRIVATE = {
+    0xF724: "$",
+    **{0xF730 + digit: str(digit) for digit in range(10)},  # old-style figures
+    **{0xF761 + place: letter for place, letter in enumerate(ascii_uppercase)},  # small capitals
+}
 DIFFERENCES = re.compile(rb"/Differences\s*\[([^\[\]]{0,20000})\]")
 CODE_OR_NAME = re.compile(rb"(\d{1,3})|/([^\s/\[\]()<>{}%]+)")
 LETTERS = re.compile(rb"[A-Za-z](?:_[A-Za-z])+")
@@ -370,18 +337,24 @@ class Ligatures:
         """Return the text with ligatures as letters; other control characters stay."""
         if not ODD.search(text):
             return text
-        named = text.translate(self._letters | PRIVATE)
-        return IN_A_WORD.sub(lambda match: OF_TEX[match[0]], named)
+        spelt = text.translate(self._letters | PRIVATE)
+        return IN_A_WORD.sub(lambda match: OF_TEX[match[0]], spelt)
 
     @cached_property
     def _letters(self) -> dict[int, str]:
         """The letters by character code, where all fonts agree."""
         results = defaultdict[int, set[str]](set)
         for match in (match for part in self._parts() for match in DIFFERENCES.finditer(part)):
-            for code, name in _glyph_names(match[1]):
+            code = 0
+            for number, glyph in CODE_OR_NAME.findall(match[1]):
+                if not glyph:
+                    code = int(number)
+                    continue
                 if code < ord(" "):
+                    name = glyph.partition(b".")[0]
                     letters = name.replace(b"_", b"") if LETTERS.fullmatch(name) else b""
                     results[code].add(letters.decode("ascii"))
+                code += 1
         return {
             code: min(names) for code, names in results.items() if len(names) == 1 and all(names)
         }
@@ -400,13 +373,3 @@ class Ligatures:
             left -= len(part)
             if left <= 0:
                 return
-
-
-def _glyph_names(differences: bytes) -> Iterator[tuple[int, bytes]]:
-    code = 0
-    for number, name in CODE_OR_NAME.findall(differences):
-        if name:
-            yield code, name.partition(b".")[0]
-            code += 1
-        else:
-            code = int(number)

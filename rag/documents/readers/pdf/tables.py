@@ -70,9 +70,7 @@ class HeaderPlace:
         return first.right if not is_figure(first) else self.columns[0][0] - 2 * self.row.size
 
     def cells(self, line: PdfLine) -> list[PdfCell]:
-        """Split a line into header cells; headers close together are split where columns end or
-        begin.
-        """
+        """Split a line into header cells, close ones where columns end or begin."""
         cells: list[PdfCell] = []
         for cell in line.cells:
             words = [w for w in line.words if cell.left <= w.left and w.right <= cell.right]
@@ -122,9 +120,15 @@ class HeaderPlace:
 
 def header_start(lines: Sequence[PdfLine], free: int, start: int, place: HeaderPlace) -> int:
     """Return the first line of the header; labels that open the first group are below it."""
-    lowest = max(free, start - LABELS_IN_A_ROW)
-    openings = takewhile(lambda above: _is_opening(lines, above, place), range(start, lowest, -1))
-    position = first = start - sum(1 for _opening in openings)
+    first = start
+    while first > max(free, start - LABELS_IN_A_ROW):
+        above = lines[first - 1]
+        is_near = 0 < above.bottom - lines[first].bottom < 3 * above.size
+        is_before = len(above.cells) == 1 and place.is_before(above.cells[0])
+        if not (is_near and is_before and is_label(above, place.columns[0][0])):
+            break
+        first -= 1
+    position = first
     top = lines[position].bottom
     while position > free and first - position < HEADER_LINES:
         line = lines[position - 1]
@@ -134,13 +138,6 @@ def header_start(lines: Sequence[PdfLine], free: int, start: int, place: HeaderP
         top = max(top, line.bottom)
         position -= 1
     return position if position < first else _labels_start(lines, first, start)
-
-
-def _is_opening(lines: Sequence[PdfLine], position: int, place: HeaderPlace) -> bool:
-    above = lines[position - 1]
-    drop = above.bottom - lines[position].bottom
-    is_before = len(above.cells) == 1 and place.is_before(above.cells[0])
-    return 0 < drop < 3 * above.size and is_before and is_label(above, place.columns[0][0])
 
 
 def _labels_start(lines: Sequence[PdfLine], first: int, start: int) -> int:
@@ -223,12 +220,6 @@ def _is_balanced(cell: PdfCell, nearest: Sequence[PdfCell], centres: Sequence[fl
     under = [centre for centre, other in zip(centres, nearest, strict=True) if other is cell]
     pitch = (centres[-1] - centres[0]) / max(1, len(centres) - 1) or 60.0
     return bool(under) and abs(_centre(cell) - (under[0] + under[-1]) / 2) < 0.42 * pitch
-
-
-def units_in(lines: Sequence[PdfLine]) -> str:
-    """Return the unit that the lines above state: "(in millions)"; or ""."""
-    units = UNITS.findall(" ".join(line.text for line in lines))
-    return units[-1].strip() if units else ""
 
 
 AMOUNT = re.compile(r"[$€£¥%]|\d[,.]\d|\(\d+\)")
@@ -364,7 +355,9 @@ def _figure_table(lines: Sequence[PdfLine], free: int, start: int, end: int) -> 
     amounts = sum(any(AMOUNT.search(cell.text) for cell in row.values) for row in full)
     if len(columns) < 2 and (amounts < len(full) / 2 or (len(full) < 3 and not any(header))):
         return None
-    header[0] = header[0] or units_in(lines[max(free, first - ABOVE) : first])
+    above = " ".join(line.text for line in lines[max(free, first - ABOVE) : first])
+    units = UNITS.findall(above)  # "(in millions)"
+    header[0] = header[0] or (units[-1].strip() if units else "")
     body = _written([*map(_row, opening), *rows], columns)
     return PdfTable(first, end, [header, *body])
 
@@ -460,8 +453,10 @@ def _word_table(lines: Sequence[PdfLine], free: int, start: int) -> PdfTable | N
     end = _region_end(lines, start)
     region = lines[start:end]
     wide = [line for line in region if len(line.cells) > 1]
-    if len(wide) < 2 or _has_long_cells(region) or _is_numbered(wide):
+    if len(wide) < 2 or _has_long_cells(region):
         return None
+    if all(len(line.cells) == 2 and CLAUSE.fullmatch(line.cells[0].text) for line in wide):
+        return None  # numbered clauses, which have no header
     columns = columns_of([cell for line in region for cell in line.cells], 1.0)
     if len(columns) < 2 or len(wide) * (len(columns) - 1) < 3:
         return None
@@ -470,11 +465,6 @@ def _word_table(lines: Sequence[PdfLine], free: int, start: int) -> PdfTable | N
     if len(full) < len(rows) / 2:
         return None
     return PdfTable(start, end, rows, may_go_on=not lines[start].is_bold)
-
-
-def _is_numbered(lines: Sequence[PdfLine]) -> bool:
-    """Return whether the lines are numbered clauses, which have no header."""
-    return all(len(line.cells) == 2 and CLAUSE.fullmatch(line.cells[0].text) for line in lines)
 
 
 def _region_end(lines: Sequence[PdfLine], start: int) -> int:
@@ -520,14 +510,21 @@ def _has_long_cells(lines: Sequence[PdfLine]) -> bool:
 
 
 def _rows(region: Sequence[PdfLine], columns: Columns) -> list[list[str]]:
-    rows = _overlapping(_blocks(region, columns, pitch=LINE_PITCH))
+    rows = _rows_of_blocks(region, columns, pitch=LINE_PITCH)
     heights = {round(line.bottom / 3) for line in region}
     if len(rows) < len(heights) / 2.5:  # rows are as close as lines: each height is a row
-        rows = _overlapping(_blocks(region, columns, pitch=0))
-    return [_texts(row, len(columns)) for row in rows]
+        rows = _rows_of_blocks(region, columns, pitch=0)
+    written = [[""] * len(columns) for _row in rows]
+    for cells, row in zip(written, rows, strict=True):
+        for block in row:
+            cells[block.column] = f"{cells[block.column]} {join_lines(block.texts)}".strip()
+    return written
 
 
-def _blocks(region: Sequence[PdfLine], columns: Columns, *, pitch: float) -> list[_Block]:
+def _rows_of_blocks(
+    region: Sequence[PdfLine], columns: Columns, *, pitch: float
+) -> list[list[_Block]]:
+    """Join lines of one column to cells, and group cells that overlap in height to rows."""
     blocks: list[_Block] = []
     placed = [(place_in(cell, columns), line, cell) for line in region for cell in line.cells]
     for column, line, cell in sorted(placed, key=lambda place: (place[0], -place[1].bottom)):
@@ -537,11 +534,6 @@ def _blocks(region: Sequence[PdfLine], columns: Columns, *, pitch: float) -> lis
             last.bottom = line.bottom
         else:
             blocks.append(_Block(column, [cell.text], line.bottom + line.size * 0.8, line.bottom))
-    return blocks
-
-
-def _overlapping(blocks: Sequence[_Block]) -> list[list[_Block]]:
-    """Group blocks that overlap in height, from top to bottom."""
     rows: list[list[_Block]] = []
     lowest = 0.0
     for block in sorted(blocks, key=lambda block: -block.top):
@@ -552,10 +544,3 @@ def _overlapping(blocks: Sequence[_Block]) -> list[list[_Block]]:
             rows.append([block])
             lowest = block.bottom
     return rows
-
-
-def _texts(blocks: Sequence[_Block], width: int) -> list[str]:
-    cells = [""] * width
-    for block in blocks:
-        cells[block.column] = f"{cells[block.column]} {join_lines(block.texts)}".strip()
-    return cells
