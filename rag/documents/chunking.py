@@ -61,18 +61,17 @@ def cut(
     paths = _fitting_paths(blank, sections, count_tokens, max_tokens)
     texts = {section.index: section.text for section in sections}
     drafts = [
-        _piece(
-            replace(
-                blank,
-                section_index=section.index,
-                heading_path=paths[section.heading_path],
-                locator=section.locator,
-            ),
-            section.text,
-            span,
+        replace(
+            blank,
+            section_index=section.index,
+            heading_path=paths[section.heading_path],
+            locator=section.locator,
+            text=section.text[start:end],
+            start=start,
+            end=end,
         )
         for section in sections
-        for span in spans(section.text)
+        for start, end in spans(section.text)
     ]
     return _with_positions(_fit(drafts, texts, count_tokens, max_tokens))
 
@@ -108,9 +107,14 @@ def _size(text: str, span: Offsets) -> float:
 
 
 def _units(text: str, target: int) -> Iterator[Offsets]:
-    for match in BLOCK.finditer(text):
-        for unit in _split_entries(text, match.span()):
-            if unit[0] == unit[1]:
+    """Yield the entries of lists and other blocks as wholes; those that are too long in parts."""
+    for block in BLOCK.finditer(text):
+        starts = {match.start() for match in LIST_ENTRY.finditer(text, *block.span())}
+        for start, end in pairwise([*sorted({block.start(), *starts}), block.end()]):
+            body = text[start:end].rstrip()
+            end = start + len(body)
+            unit = (end - len(body.lstrip("\n")), end)
+            if not body:
                 continue
             if _size(text, unit) <= target * FULL:
                 yield unit
@@ -118,27 +122,19 @@ def _units(text: str, target: int) -> Iterator[Offsets]:
                 yield from _parts(text, unit, target)
 
 
-def _split_entries(text: str, block: Offsets) -> Iterator[Offsets]:
-    """Yield the entries of a list block; any other block as a whole."""
-    starts = {match.start() for match in LIST_ENTRY.finditer(text, *block)}
-    for start, end in pairwise([*sorted({block[0], *starts}), block[1]]):
-        yield _trimmed(text, start, end)
-
-
 def _parts(text: str, unit: Offsets, target: int) -> Iterator[Offsets]:
     """Yield the sentences of a unit that is too long, or its lines if it is code."""
-    is_code = text.startswith(CODE_INDENT, unit[0])
-    lines = (line.span() for line in LINE.finditer(text, *unit))
-    for span in lines if is_code else _sentences(text, unit):
+    start, end = unit
+    if text.startswith(CODE_INDENT, start):
+        parts = [line.span() for line in LINE.finditer(text, start, end)]
+    else:
+        sentences = split_sentences(text[start:end])
+        parts = [(start + sentence.start, start + sentence.end) for sentence in sentences]
+    for span in parts:
         if _size(text, span) <= target * FULL:
             yield span
         else:
             yield from _words(text, span, target)
-
-
-def _sentences(text: str, unit: Offsets) -> Iterator[Offsets]:
-    for sentence in split_sentences(text[unit[0] : unit[1]]):
-        yield unit[0] + sentence.start, unit[0] + sentence.end
 
 
 def _words(text: str, span: Offsets, target: int) -> Iterator[Offsets]:
@@ -164,19 +160,6 @@ def _short_words(text: str, span: Offsets, longest: int) -> Iterator[Offsets]:
             yield start, min(start + size, match.end())
 
 
-def _trimmed(text: str, start: int, end: int) -> Offsets:
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    while start < end and text[start] == "\n":
-        start += 1
-    return start, end
-
-
-def _piece(chunk: Chunk, section_text: str, span: Offsets) -> Chunk:
-    start, end = span
-    return replace(chunk, text=section_text[start:end], start=start, end=end)
-
-
 def _fit(
     drafts: list[Chunk], texts: dict[int, str], count_tokens: CountTokens, max_tokens: int
 ) -> list[Chunk]:
@@ -187,18 +170,17 @@ def _fit(
         if max(lengths) <= max_tokens:
             break
         target = target * 2 // 3
-        drafts = [
-            piece
-            for draft, length in zip(drafts, lengths, strict=True)
-            for piece in ([draft] if length <= max_tokens else _again(draft, texts, target))
-        ]
+        pieces: list[Chunk] = []
+        for draft, length in zip(drafts, lengths, strict=True):
+            if length <= max_tokens:
+                pieces.append(draft)
+                continue
+            for first, last in spans(draft.text, target):
+                start, end = draft.start + first, draft.start + last
+                text = texts[draft.section_index][start:end]
+                pieces.append(replace(draft, text=text, start=start, end=end))
+        drafts = pieces
     return drafts
-
-
-def _again(draft: Chunk, texts: dict[int, str], target: int) -> Iterator[Chunk]:
-    for start, end in spans(draft.text, target):
-        span = (draft.start + start, draft.start + end)
-        yield _piece(draft, texts[draft.section_index], span)
 
 
 def _fitting_paths(
@@ -220,26 +202,22 @@ def _fitting_paths(
         ]
         if not over:
             break
-        fitted.update({path: _shorter(fitted[path]) for path in over})
+        for path in over:
+            first, *inner = fitted[path]
+            half = first[: len(first) // 2].rstrip()
+            fitted[path] = tuple(inner) or ((half,) if half else ())
     return fitted
-
-
-def _shorter(path: tuple[str, ...]) -> tuple[str, ...]:
-    if len(path) > 1:
-        return path[1:]
-    heading = path[0][: len(path[0]) // 2].rstrip()
-    return (heading,) if heading else ()
 
 
 def _with_positions(drafts: Sequence[Chunk]) -> list[Chunk]:
     """Number the chunks and derive ids from their content: a chunk that only moved keeps its id."""
-    seen: Counter[str] = Counter()
+    copies: Counter[str] = Counter()
     chunks = []
     for position, draft in enumerate(drafts):
         content = "\0".join(
             (draft.document_id, draft.document_title, *draft.heading_path, "", draft.text)
         )
-        seen[content] += 1
-        digest = sha256(f"{content}\0{seen[content]}".encode()).hexdigest()[:32]
+        copies[content] += 1
+        digest = sha256(f"{content}\0{copies[content]}".encode()).hexdigest()[:32]
         chunks.append(replace(draft, id=digest, position=position))
     return chunks

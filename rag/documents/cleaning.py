@@ -17,21 +17,8 @@ BOMS = (
 )
 # Without this list the detector tries a hundred code pages and prefers rare ones for short text.
 LIKELY_ENCODINGS = [
-    "cp1252",
-    "cp1250",
-    "cp1251",
-    "cp1253",
-    "cp1254",
-    "cp1255",
-    "cp1256",
-    "koi8_r",
-    "mac_roman",
-    "cp932",
-    "euc_jp",
-    "iso2022_jp",
-    "gb18030",
-    "big5",
-    "cp949",
+    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "koi8_r", "mac_roman"),
+    *("cp932", "euc_jp", "iso2022_jp", "gb18030", "big5", "cp949"),
 ]
 # The most frequent characters of each script: of running text, and of lists and tables.
 COMMON = {
@@ -55,22 +42,14 @@ ODD = re.compile(
 SAMPLE_BYTES = 65_536
 WIDE = [*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B)]
 WIDE_FORMS = {code: code - 0xFEE0 for code in (*WIDE, *map(ord, "－．＋％／"))}
-INVISIBLE = (
-    dict.fromkeys(
-        [
-            *(code for code in range(0x20) if code not in (0x09, 0x0A)),
-            *range(0x7F, 0xA0),
-            0xAD,  # soft hyphen
-            0x200B,  # zero width space
-            0x2060,
-            0xFEFF,
-            *range(0xD800, 0xE000),  # lone surrogates: no database takes them
-            *range(0xFFF9, 0xFFFC),
-            0xFFFE,
-            0xFFFF,
-        ]
-    )
-    | WIDE_FORMS
+INVISIBLE = WIDE_FORMS | dict.fromkeys(
+    [
+        *(code for code in range(0x20) if code not in (0x09, 0x0A)),
+        *range(0x7F, 0xA0),
+        *(0xAD, 0x200B, 0x2060, 0xFEFF),  # soft hyphens and blanks without a width
+        *range(0xD800, 0xE000),  # lone surrogates: no database takes them
+        *(*range(0xFFF9, 0xFFFC), 0xFFFE, 0xFFFF),
+    ]
 )
 LINE_ENDS = re.compile(r"\r\n?|[\u2028\u2029\x0b\x0c\x85]")
 BLANKS = re.compile(r"[ \t\u00a0\u2000-\u200a\u202f\u3000]+")
@@ -91,26 +70,19 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
     except UnicodeDecodeError as error:
         if error.reason == "unexpected end of data":  # cut off within the last character
             return data.decode("utf-8", errors="replace")
-    return data.decode(_encoding(data, declared), errors="replace")
-
-
-def _encoding(data: bytes, declared: str | None) -> str:
-    if declared and _decoded(data, declared) is not None:
-        return declared
-    return utf16_by_zeros(data) or _guess(data[:SAMPLE_BYTES])
+    if declared and (text := _decoded(data, declared)) is not None:
+        return text
+    encoding = utf16_by_zeros(data) or _guess(data[:SAMPLE_BYTES])
+    return data.decode(encoding, errors="replace")
 
 
 def utf16_by_zeros(data: bytes) -> str | None:
     """Return the byte order of UTF-16 without a mark, whose every other byte is zero, or None."""
     sample = data[:SAMPLE_BYTES]
     half = len(sample) // 2
-    if half < 2:
-        return None
-    for order, zeros, others in (
-        ("le", sample[1::2], sample[::2]),
-        ("be", sample[::2], sample[1::2]),
-    ):
-        if zeros.count(0) > half * 0.7 and others.count(0) < half * 0.1:
+    even, odd = sample[::2].count(0), sample[1::2].count(0)
+    for order, zeros, others in (("le", odd, even), ("be", even, odd)):
+        if half >= 2 and zeros > half * 0.7 and others < half * 0.1:
             return f"utf-16-{order}"
     return None
 

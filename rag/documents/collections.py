@@ -200,23 +200,17 @@ class Collections:
         """Delete an empty collection. Raises NotFound and Conflict."""
         if collection_id == DEFAULT_COLLECTION:
             raise Conflict("This collection stays: it is where documents are that have no other.")
+        is_it = db.collections.c.id == collection_id
+        in_it = db.documents.c.collection_id == collection_id
+        its_sources = db.document_sources.c.collection_id == collection_id
+        its_members = db.collection_members.c.collection_id == collection_id
         with db.writing(self._engine) as connection:
-            in_it = select(func.count()).where(db.documents.c.collection_id == collection_id)
-            count = connection.execute(in_it).scalar_one()
-            if count:
+            if count := connection.scalar(select(func.count()).where(in_it)):
                 raise Conflict(f"There are {count} documents in it. Move or delete them first.")
-            its_sources = select(func.count()).where(
-                db.document_sources.c.collection_id == collection_id
-            )
-            if connection.execute(its_sources).scalar_one():
+            if connection.scalar(select(func.count()).where(its_sources)):
                 raise Conflict("It is kept in step with a source. Remove that first.")
-            connection.execute(
-                delete(db.collection_members).where(
-                    db.collection_members.c.collection_id == collection_id
-                )
-            )
-            is_it = db.collections.c.id == collection_id
-            name = connection.execute(select(db.collections.c.name).where(is_it)).scalar()
+            connection.execute(delete(db.collection_members).where(its_members))
+            name = connection.scalar(select(db.collections.c.name).where(is_it))
             if connection.execute(delete(db.collections).where(is_it)).rowcount == 0:
                 raise NotFound(f"There is no collection {collection_id[:60]!r}.")
             record(connection, "collection.deleted", f"{collection_id} {name}")
@@ -248,9 +242,8 @@ def _rights_query(*, of_one: bool, of_all: bool) -> Select[Any]:
         query = query.where(table.c.id == bindparam("its_id"))
     if not of_all:
         is_own = table.c.owner == bindparam("owner")
-        query = query.where(
-            or_(is_own, table.c.everybody > Right.NONE, members.c.right.is_not(None))
-        )
+        is_given = or_(table.c.everybody > Right.NONE, members.c.right.is_not(None))
+        query = query.where(or_(is_own, is_given))
     return query
 
 

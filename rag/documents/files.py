@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 from rag.documents.limits import MEBIBYTE
 from rag.errors import TooLarge, Unreadable, UserError
@@ -42,14 +41,17 @@ def members(name: str, archive: Path | bytes) -> Iterator[tuple[str, int]]:
         if any(file.flag_bits & 1 for file in files):
             raise Unreadable(name, "the archive is encrypted. Unpack it, then add what is in it.")
         check_honest(name, files)
-        seen = {file.filename: file.file_size for file in files if not _is_hidden(file.filename)}
-        yield from sorted(seen.items())
+        sizes = {file.filename: file.file_size for file in files}
+        for member, size in sorted(sizes.items()):
+            if not any(part.startswith(HIDDEN) for part in member.split("/")):
+                yield member, size
 
 
 def check_honest(name: str, files: Sequence[zipfile.ZipInfo]) -> None:
     """Raise TooLarge where the files unpack to more than those of an honest archive do."""
     total = sum(file.file_size for file in files)
-    if len(files) > MOST_FILES or total > MOST_BYTES or any(map(_is_bomb, files)):
+    is_bomb = any(unpacks_hugely(file, MOST_RATIO) for file in files)
+    if len(files) > MOST_FILES or total > MOST_BYTES or is_bomb:
         raise TooLarge(
             f"{name}: holds {len(files):,} files of {total / MEBIBYTE:,.0f} MiB together, as zip "
             f"bombs do; at most {MOST_FILES:,} files, {MOST_BYTES / MEBIBYTE:,.0f} MiB and "
@@ -83,12 +85,9 @@ def _opened_archive(name: str, archive: Path | bytes) -> Iterator[zipfile.ZipFil
         raise Unreadable(name, "the archive is damaged or was cut off. Save it again.") from error
 
 
-def _is_bomb(file: zipfile.ZipInfo) -> bool:
-    return file.file_size > max(SMALL_BYTES, MOST_RATIO * max(1, file.compress_size))
-
-
-def _is_hidden(member: str) -> bool:
-    return any(part.startswith(HIDDEN) for part in member.split("/"))
+def unpacks_hugely(file: zipfile.ZipInfo, ratio: int) -> bool:
+    """Return whether a file has more than so many times its packed size, and is not small."""
+    return file.file_size > max(SMALL_BYTES, ratio * max(1, file.compress_size))
 
 
 READ_ATTEMPTS = 3
@@ -237,7 +236,9 @@ def read_steadily(path: Path, *, name: str, max_bytes: int) -> bytes:
     try:
         for _attempt in range(READ_ATTEMPTS):
             _check_regular(path.stat(), name)  # before opening: some devices then act
-            with _opened(path) as file:
+            # Without waiting, also if a pipe took its place that nothing writes to.
+            waits_not = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+            with os.fdopen(os.open(path, os.O_RDONLY | waits_not), "rb") as file:
                 before = os.fstat(file.fileno())
                 _check_regular(before, name)
                 data = file.read(max_bytes + 1) if before.st_size <= max_bytes else b""
@@ -254,12 +255,6 @@ def read_steadily(path: Path, *, name: str, max_bytes: int) -> bytes:
         name,
         "the file was being written to while it was read. Ingest it again when it is complete.",
     )
-
-
-def _opened(path: Path) -> BinaryIO:
-    """Open a file without waiting, also if a pipe took its place that nothing writes to."""
-    waits_not = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    return os.fdopen(os.open(path, os.O_RDONLY | waits_not), "rb")
 
 
 def _check_regular(status: os.stat_result, name: str) -> None:

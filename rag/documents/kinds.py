@@ -14,7 +14,7 @@ from itertools import chain, dropwhile, pairwise
 from pathlib import PurePosixPath
 
 from rag.documents.cleaning import one_line, utf16_by_zeros
-from rag.documents.files import check_honest
+from rag.documents.files import BROKEN, check_honest
 from rag.errors import Unreadable
 from rag.language.words import phrases, read_lists, words
 
@@ -72,7 +72,6 @@ class FileKind(StrEnum):
     BMP = "image/bmp", "picture"
 
 
-BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError)
 ENDINGS = {
     FileKind.MARKDOWN: ".md .markdown .mdown .mkd .mdx",
     FileKind.HTML: ".html .htm .xhtml",
@@ -114,6 +113,7 @@ OTHER_MAGIC = {
 }
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+NAMED_BY_CONTENT = {".pdf", ".docx", ".pptx", ".xlsx"}  # no text file has such a name
 HTML_STARTS = (b"<!doctype html", b"<html")
 XML_STARTS = (b"<?xml", b"<svg")
 
@@ -131,8 +131,6 @@ def kind_of(name: str, data: bytes) -> FileKind:
     for magics, description in OTHER_MAGIC.items():
         if data.startswith(magics):
             raise _unsupported(name, description)
-    if _is_binary(data):
-        raise _unsupported(name, _binary_description(name))
     return _text_kind(name, data)
 
 
@@ -159,7 +157,7 @@ def _zipped_kind(name: str, data: bytes) -> FileKind:
             parts = archive.infolist()
             members = [part.filename for part in parts]
             mimetype = archive.open("mimetype").read(200) if "mimetype" in members else b""
-    except (*BROKEN_ZIP, NotImplementedError, RuntimeError, OSError, ValueError) as error:
+    except (*BROKEN, zlib.error) as error:
         raise Unreadable(
             name,
             "the file is damaged or was cut off (its zip directory cannot be read). "
@@ -192,15 +190,13 @@ def _ole_kind(name: str, data: bytes) -> FileKind:
             name, "the file is encrypted and needs a password. Save it without one, then ingest it."
         )
     if any(stream.encode("utf-16-le") in data for stream in OLD_STREAMS):
-        raise _unsupported(
-            name, "a Word or PowerPoint file of before 2007; save it as DOCX or PPTX"
-        )
+        old = "a Word or PowerPoint file of before 2007; save it as DOCX or PPTX"
+        raise _unsupported(name, old)
     for stream, kind in OLE_STREAMS.items():
         if stream.encode("utf-16-le") in data:
             return kind
-    raise _unsupported(
-        name, f"a file of Office, or of a program like it, of before 2007; {SAVE_AS}"
-    )
+    old = f"a file of Office, or of a program like it, of before 2007; {SAVE_AS}"
+    raise _unsupported(name, old)
 
 
 def _is_binary(data: bytes) -> bool:
@@ -214,18 +210,17 @@ def _is_binary(data: bytes) -> bool:
     return controls > max(8, len(sample) // 20)
 
 
-def _binary_description(name: str) -> str:
-    if ending_of(name) in {".pdf", ".docx", ".pptx", ".xlsx"}:
-        return f"not really a {ending_of(name)[1:].upper()} file: its content is unknown or damaged"
-    return f"a binary file of an unknown format; {SAVE_AS}"
-
-
 def _text_kind(name: str, data: bytes) -> FileKind:
     ending = ending_of(name)
     start = data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    if ending in {".docx", ".pptx", ".xlsx", ".pdf"} and not start.startswith(HTML_STARTS):
-        raise _unsupported(name, _binary_description(name))
-    if start.startswith(HTML_STARTS) and BY_ENDING.get(ending) is not FileKind.MARKDOWN:
+    is_html, is_named = start.startswith(HTML_STARTS), ending in NAMED_BY_CONTENT
+    if _is_binary(data) or (is_named and not is_html):
+        description = f"a binary file of an unknown format; {SAVE_AS}"
+        if is_named:
+            kind = ending[1:].upper()
+            description = f"not really a {kind} file: its content is unknown or damaged"
+        raise _unsupported(name, description)
+    if is_html and BY_ENDING.get(ending) is not FileKind.MARKDOWN:
         return FileKind.HTML
     unnamed = FileKind.XML if start.startswith(XML_STARTS) else FileKind.TEXT
     return BY_ENDING.get(ending, unnamed)
@@ -357,22 +352,17 @@ def _runs(text: str) -> Iterator[str]:
             if word and _may_belong(word):
                 run.append(word.strip("\"'“”‘’"))
                 continue
-            yield from _name_of_run(run)
+            name = _strip_surrounding(_without_counters(run))
+            if 1 <= len(name) <= 5 and _has_product_shape(name):
+                yield " ".join(name).strip(".,!?")
             run = []
 
 
 def _may_belong(word: str) -> bool:
     bare = word.strip("\"'“”‘’.,!?")
     shapes = (CODE_SHAPE, CAPITALISED, NUMBER, MIXED_CASE)
-    return any(shape.fullmatch(bare) for shape in shapes) or bool(
-        MARKED.search(bare) or CJK.search(bare)
-    )
-
-
-def _name_of_run(run: list[str]) -> Iterator[str]:
-    words = _strip_surrounding(_without_counters(run))
-    if 1 <= len(words) <= 5 and _has_product_shape(words):
-        yield " ".join(words).strip(".,!?")
+    has_shape = any(shape.fullmatch(bare) for shape in shapes)
+    return has_shape or bool(MARKED.search(bare) or CJK.search(bare))
 
 
 def _without_counters(run: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ and deleted text is left out.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from rag.documents import kinds
 from rag.documents.cleaning import day_in, name_in_words, one_line, shorten, tidy
-from rag.documents.reports import READER
+from rag.documents.reports import READER, counted
 from rag.documents.tables import clean_rows, raw_table, table_parts
 from rag.errors import TooLarge, Unreadable
 from rag.language.grids import headed
@@ -105,22 +105,11 @@ def _raised(before: str, piece: str) -> str:
     return f"{lead}[note {sign.strip('()')}]"
 
 
-def unseen_words(runs: Iterable[Run]) -> Iterator[tuple[Mark, int]]:
-    """Count the words in hidden or deleted runs, for the report."""
-    for run in runs:
-        for mark in run.marks & UNSEEN:
-            yield mark, len(run.text.split())
-
-
 TITLE_CHARS = 160
 HEADING_CHARS = 120
 DEEPEST_PATH = 6
 MOST_TAGS = 50
-PROGRAMS = {
-    "python-docx",
-    "openpyxl",
-    "steve canny",
-}  # programs named as authors
+PROGRAMS = {"python-docx", "openpyxl", "steve canny"}  # named as authors
 FOLDER_PAGES = {"index", "_index", "readme"}
 CODE = re.compile(r"(?=.*\d)[\w.+-]+")  # with a digit, and all letters capital
 CODE_LENGTHS = range(3, 31)
@@ -134,16 +123,7 @@ class _SectionDraft:
     locator: str | None
     page: int | None
     parts: list[str]
-    opens: bool = False  # whether it begins directly below its own heading
-
-    @property
-    def text(self) -> str:
-        return "".join(self.parts)
-
-    def add(self, text: str, *, tight: bool) -> None:
-        if self.parts:
-            self.parts.append("\n" if tight else "\n\n")
-        self.parts.append(text)
+    opens: bool  # whether it begins directly below its own heading
 
 
 class Outline:
@@ -240,12 +220,11 @@ class Outline:
             self._add(f"{'  ' * min(depth, 8)}{mark} {text}", tight=self._last_was_entry)
             self._last_was_entry = True
 
-    def table(self, rows: Sequence[Sequence[str]], *, has_header: bool = True) -> None:
-        """Add a table; the first row is the header unless `has_header` is False."""
+    def table(self, rows: Sequence[Sequence[str]]) -> None:
+        """Add a table; its words tell whether the first row is the header."""
         self.rows(list(enumerate(rows, start=1)))
-        if has_header:
-            rows, has_header = headed(clean_rows(rows))
-        self.part_of_table(rows, has_header=has_header)
+        headed_rows, has_header = headed(clean_rows(rows))
+        self.part_of_table(headed_rows, has_header=has_header)
 
     @property
     def under(self) -> str:
@@ -266,8 +245,8 @@ class Outline:
         if cleaned and not has_header:
             cleaned.insert(0, [""] * len(cleaned[0]))
         self._table_products.extend(kinds.in_table(cleaned))
-        self._labels.update(dict.fromkeys(cleaned[0] if cleaned else ()))
-        self._labels.update(dict.fromkeys(row[0] for row in cleaned))
+        header = cleaned[0] if cleaned else []
+        self._labels |= dict.fromkeys([*header, *(row[0] for row in cleaned)])
         for part in table_parts(cleaned):
             self._add(part, tight=False)
         self._last_was_entry = False
@@ -289,8 +268,9 @@ class Outline:
 
     def count_unseen(self, runs: Iterable[Run]) -> None:
         """Count hidden and deleted words for the report; they are not searchable."""
-        for mark, words in unseen_words(runs):
-            self._unseen[mark] += words
+        for run in runs:
+            for mark in run.marks & UNSEEN:
+                self._unseen[mark] += len(run.text.split())
 
     @property
     def is_empty(self) -> bool:
@@ -316,7 +296,7 @@ class Outline:
         headings = [text for _level, text in self._headings]
         stated = "" if title == self.stem else title
         products = [*self.products, *kinds.in_headings(stated, headings), *self._table_products]
-        products.extend(list(kinds.siblings(products, self._labels)))
+        products += list(kinds.siblings(products, self._labels))
         return ParsedDocument(
             self._with_code(title),
             tuple(sections),
@@ -327,13 +307,16 @@ class Outline:
         )
 
     def _report(self, sections: Sequence[Section]) -> ReadingReport:
+        unseen = [
+            counted(count, f"{mark} word") for mark, count in sorted(self._unseen.items()) if count
+        ]
         return ReadingReport(
             self.pages,
             sum(len(section.text.split()) for section in sections),
             len(self._tables),
             self._form_values,
             self.pictures,
-            (*self.left_out, *self._unseen_words()),
+            (*self.left_out, *unseen),
             self.recognised,
             READER,
             shorten(one_line(self.author), HEADING_CHARS),
@@ -341,17 +324,16 @@ class Outline:
             tuple(dict.fromkeys(filter(None, map(one_line, self.tags))))[:MOST_TAGS],
         )
 
-    def _unseen_words(self) -> list[str]:
-        counts = sorted(self._unseen.items())
-        return [f"{count:,} {mark} word{'s' * (count != 1)}" for mark, count in counts if count]
-
     def _add(self, text: str, *, tight: bool) -> None:
         if not text.strip():
             return
         self._count(text)
         if not self._drafts:
             self._begin(opens=False)
-        self._drafts[-1].add(text, tight=tight)
+        parts = self._drafts[-1].parts
+        if parts:
+            parts.append("\n" if tight else "\n\n")
+        parts.append(text)
 
     def _count(self, text: str) -> None:
         self._characters += len(text)
@@ -364,7 +346,7 @@ class Outline:
     def _begin(self, *, opens: bool) -> None:
         path = tuple(title for _level, title in self._levels)
         self._last_was_entry = False
-        self._drafts.append(_SectionDraft(path, self._locator, self._page, [], opens=opens))
+        self._drafts.append(_SectionDraft(path, self._locator, self._page, [], opens))
 
     @property
     def chosen_title(self) -> str:
@@ -389,7 +371,11 @@ class Outline:
     def _sections(self, title: str) -> list[Section]:
         sections: list[Section] = []
         for place, draft in enumerate(self._drafts):
-            text = draft.text or self._lonely_heading(place)
+            text = "".join(draft.parts)
+            following = self._drafts[place + 1 : place + 2]
+            goes_on = any(other.path[: len(draft.path)] == draft.path for other in following)
+            if not text and draft.opens and not goes_on:
+                text = draft.path[-1]  # nothing is below the heading: its words are not lost
             if not text.strip():
                 continue
             path = draft.path[1:] if draft.path[:1] == (title,) else draft.path
@@ -397,12 +383,6 @@ class Outline:
             path = path[:1] + path[1:][-(DEEPEST_PATH - 1) :]
             sections.append(Section(len(sections), path, locator, text, draft.page))
         return sections
-
-    def _lonely_heading(self, place: int) -> str:
-        """Return a heading that has nothing below it, so that its words are not lost; else ""."""
-        draft, *following = self._drafts[place : place + 2]
-        goes_on = any(other.path[: len(draft.path)] == draft.path for other in following)
-        return draft.path[-1] if draft.opens and draft.path and not goes_on else ""
 
 
 def _signs(text: str) -> str:

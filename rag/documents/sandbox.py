@@ -129,7 +129,10 @@ class _ReadingProcess:
         timer.daemon = True
         timer.start()
         try:
-            return _exchange(process, name, data, limits)
+            files, replies = _streams(process)
+            send(files, json.dumps({"name": name, "max_seconds": limits.max_seconds}).encode())
+            send(files, data)
+            return receive(replies)
         except (EOFError, OSError) as error:
             code = process.wait()
             self._stop()
@@ -185,15 +188,6 @@ def _start(module: str, limits: LoadLimits, folder: str) -> subprocess.Popen[byt
     )
     send(_streams(process)[0], json.dumps(dataclasses.asdict(limits)).encode())
     return process
-
-
-def _exchange(
-    process: subprocess.Popen[bytes], name: str, data: bytes, limits: LoadLimits
-) -> bytes:
-    files, replies = _streams(process)
-    send(files, json.dumps({"name": name, "max_seconds": limits.max_seconds}).encode())
-    send(files, data)
-    return receive(replies)
 
 
 def _streams(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:

@@ -3,11 +3,13 @@
 Messages are JSON, never pickle: a file that takes over this process must not reach its parent.
 """
 
+import ctypes
 import dataclasses
 import gc
 import json
 import math
 import os
+import resource
 import struct
 import sys
 from collections.abc import Callable
@@ -68,15 +70,13 @@ def from_json(message: bytes) -> ParsedDocument:
         for section in document["sections"]
     )
     tables = (RawTable(**table | {"typed": tuple(table["typed"])}) for table in document["tables"])
-    return ParsedDocument(
-        **document
-        | {
-            "sections": tuple(sections),
-            "names": tuple(document["names"]),
-            "tables": tuple(tables),
-            "report": report_from(document["report"]),
-        }
-    )
+    document |= {
+        "sections": tuple(sections),
+        "names": tuple(document["names"]),
+        "tables": tuple(tables),
+        "report": report_from(document["report"]),
+    }
+    return ParsedDocument(**document)
 
 
 def answer(name: str, data: bytes, limits: LoadLimits) -> bytes:
@@ -103,11 +103,7 @@ def answered(name: str, limits: LoadLimits, work: Callable[[], bytes]) -> bytes:
 
 
 def limit_memory(max_bytes: int) -> None:
-    """Limit the address space of this process, where the platform can."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
+    """Limit the address space of this process."""
     _soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     allowed = max_bytes if hard == resource.RLIM_INFINITY else min(max_bytes, hard)
     resource.setrlimit(resource.RLIMIT_AS, (allowed, hard))
@@ -119,10 +115,6 @@ def limit_processor_time(seconds: float) -> None:
 
     Called for each file, so that each has the whole limit.
     """
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
     used = resource.getrusage(resource.RUSAGE_SELF)
     allowed = math.ceil(used.ru_utime + used.ru_stime + seconds)
     _soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
@@ -132,14 +124,10 @@ def limit_processor_time(seconds: float) -> None:
 def leave_the_network() -> None:
     """Enter a network namespace without interfaces, where the system allows that."""
     new_user, new_network = 0x10000000, 0x40000000  # of <linux/sched.h>
-    try:
-        import ctypes
-
+    with suppress(OSError, AttributeError):  # another system
         libc = ctypes.CDLL(None)
         if libc.unshare(new_network) != 0:  # root may; others need a user namespace of their own
             libc.unshare(new_user | new_network)
-    except (OSError, AttributeError, ImportError):  # another system
-        return
 
 
 def serve(answering: WorkerReply = answer) -> None:

@@ -163,9 +163,7 @@ class IndexDebts(Reads):
         """
         with db.writing(self._engine) as connection:
             now = _places(connection, filed)
-            done = (
-                chunk_id for chunk_id, place in filed.items() if now.get(chunk_id, place) == place
-            )
+            done = [chunk for chunk, place in filed.items() if now.get(chunk, place) == place]
             delete_with(connection, db.moved_chunks.c.id, done)
 
 
@@ -198,15 +196,13 @@ class EmbeddingClaims(Reads):
         )
 
     def _take(self, limit: int) -> list[str]:
-        now = datetime.now(UTC)
+        now, claims = datetime.now(UTC), db.embedding_claims
         with db.writing(self._engine) as connection:
-            connection.execute(
-                delete(db.embedding_claims).where(db.embedding_claims.c.until <= now)
-            )
+            connection.execute(delete(claims).where(claims.c.until <= now))
             free = (
                 select(db.chunks.c.id)
                 .where(db.chunks.c.is_embedded.is_(False))
-                .where(db.chunks.c.id.not_in(select(db.embedding_claims.c.chunk_id)))
+                .where(db.chunks.c.id.not_in(select(claims.c.chunk_id)))
                 .order_by(db.chunks.c.row)
                 .limit(limit)
                 .with_for_update(skip_locked=True)  # concurrent processes claim different chunks
@@ -214,7 +210,7 @@ class EmbeddingClaims(Reads):
             ids = list(connection.execute(free).scalars())
             if ids:
                 rows = [{"chunk_id": id_, "until": now + LEASE} for id_ in ids]
-                connection.execute(insert(db.embedding_claims), rows)
+                connection.execute(insert(claims), rows)
         return ids
 
     def renew(self, chunk_ids: Sequence[str]) -> None:
@@ -301,10 +297,8 @@ class Originals:
 
     def has(self, content_hash: str, size: int | None = None) -> bool:
         """Return whether `path` would find the file; nothing is fetched."""
-        lengths = (place.size(blob_name(content_hash)) for place in self._places())
-        return self._is_on and any(
-            length is not None and size in (None, length) for length in lengths
-        )
+        sizes = (place.size(blob_name(content_hash)) for place in self._places())
+        return self._is_on and any(one is not None and size in (None, one) for one in sizes)
 
     def is_whole(self, content_hash: str) -> bool:
         """Read the stored file completely and return whether it has this content hash."""
@@ -373,12 +367,11 @@ _BY_NAME = _DOCUMENTS.where(
 )
 _BY_ID = _DOCUMENTS.where(db.documents.c.id == bindparam("its_id"))
 # The originals to keep: of stored documents, and of removed ones that can be restored.
+_CAN_COME_BACK = db.source_files.c.standing.in_(("removing", "removed", "back"))
 _NEEDED_CONTENTS = (
     (select(db.documents.c.content_hash), db.documents.c.content_hash),
     (
-        select(db.source_files.c.content_hash).where(
-            db.source_files.c.standing.in_(("removing", "removed", "back"))
-        ),
+        select(db.source_files.c.content_hash).where(_CAN_COME_BACK),
         db.source_files.c.content_hash,
     ),
 )
@@ -440,9 +433,8 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             row = connection.execute(select(db.documents).where(is_it)).first()
             if row is not None:
                 report = replace(document_from(row).report, refused=reason, reader=READER)
-                connection.execute(
-                    update(db.documents).where(is_it).values(report=stored_report(report))
-                )
+                changed = update(db.documents).where(is_it).values(report=stored_report(report))
+                connection.execute(changed)
 
     def delete(self, document_id: str) -> ChunkChanges:
         """Delete a document. Raises NotFound."""
@@ -485,8 +477,9 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
 
     def has_original(self, document: Document) -> bool:
         """Return whether `original` would find a file; nothing is fetched from a remote store."""
-        has = self._originals.has if self._originals is not None else None
-        return has is not None and has(document.content_hash, document.size_bytes)
+        if self._originals is None:
+            return False
+        return self._originals.has(document.content_hash, document.size_bytes)
 
     def without_original(self, *, reads: bool = False) -> dict[str, str]:
         """Return the names, by id, of documents whose original is missing or has another size.
@@ -495,9 +488,9 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         """
         if self._originals is None:
             return {}
-        columns = ("id", "name", "content_hash", "size_bytes")
-        query = select(*(db.documents.c[name] for name in columns)).order_by("name")
-        rows = self._rows(query)
+        table = db.documents.c
+        query = select(table.id, table.name, table.content_hash, table.size_bytes)
+        rows = self._rows(query.order_by(table.name))
         sizes = self._originals.sizes() if rows else {}
         is_whole = self._originals.is_whole if reads else lambda _hash: True
         return {
@@ -536,10 +529,10 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
 
     def _contents_of(self, connection: Connection, document_ids: Iterable[str]) -> set[str]:
         """Return the documents' content hashes; without a store of originals nothing is queried."""
-        query, ids = select(db.documents.c.content_hash), document_ids
         if self._originals is None:
             return set()
-        return {row[0] for row in rows_with(connection, query, db.documents.c.id, ids)}
+        query = select(db.documents.c.content_hash)
+        return {row[0] for row in rows_with(connection, query, db.documents.c.id, document_ids)}
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────
 
@@ -548,9 +541,8 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
 
         Raises NotFound, also where it is in none of the readable collections.
         """
-        query = select(db.documents).where(
-            db.documents.c.id == document_id, db.inside(db.documents.c.collection_id, readable)
-        )
+        is_readable = db.inside(db.documents.c.collection_id, readable)
+        query = select(db.documents).where(db.documents.c.id == document_id, is_readable)
         for row in self._rows(query):
             return document_from(row)
         raise _no_document(document_id)
@@ -615,9 +607,8 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         self, document_id: str, readable: Readable, *, sections: range | None = None
     ) -> list[Chunk]:
         """Return the chunks of a document, or of some of its sections, in reading order."""
-        query = chunk_query().where(
-            db.chunks.c.document_id == document_id, db.inside(db.chunks.c.collection_id, readable)
-        )
+        is_readable = db.inside(db.chunks.c.collection_id, readable)
+        query = chunk_query().where(db.chunks.c.document_id == document_id, is_readable)
         if sections is not None:
             index = db.chunks.c.section_index
             query = query.where(index >= sections.start, index < sections.stop)
@@ -627,9 +618,8 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         self, document_id: str, index: int, readable: Readable, *, reach: int = 1
     ) -> list[Section]:
         """Return a section with up to `reach` sections before and after it. Raises NotFound."""
-        sections = self.stretches([document_id], readable, index - reach, index + reach)[
-            document_id
-        ]
+        stretches = self.stretches([document_id], readable, index - reach, index + reach)
+        sections = stretches[document_id]
         if not any(section.index == index for section in sections):
             raise NotFound(
                 f"Document {document_id!r} has no section {index}: it was deleted or changed."
@@ -685,15 +675,10 @@ def _texts_of(count: int, is_open: bool) -> TextClause:
 
 
 def _sections_of(document_ids: Sequence[str], readable: Readable) -> Select[Any]:
-    return (
-        select(db.sections)
-        .join_from(db.sections, db.documents)
-        .where(
-            db.sections.c.document_id.in_(document_ids),
-            db.inside(db.documents.c.collection_id, readable),
-        )
-        .order_by(db.sections.c.index)
-    )
+    is_readable = db.inside(db.documents.c.collection_id, readable)
+    query = select(db.sections).join_from(db.sections, db.documents)
+    query = query.where(db.sections.c.document_id.in_(document_ids), is_readable)
+    return query.order_by(db.sections.c.index)
 
 
 def _row_of(connection: Connection, document_id: str) -> Row[Any]:

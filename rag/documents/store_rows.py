@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import (  # fmt: skip
+from sqlalchemy import (
     Column,
     Connection,
     Engine,
@@ -74,7 +74,9 @@ def write_documents(
 
     `existing` are the ids that are stored already, see `existing_ids`.
     """
-    old = _old_places(connection, stored)
+    places = select(db.chunks.c.id, *(db.chunks.c[name] for name in MOVABLE))
+    rows = rows_with(connection, places, db.chunks.c.document_id, stored)
+    old: dict[str, tuple[Any, ...]] = {row[0]: tuple(row[1:]) for row in rows}
     new = {chunk.id: chunk for document in stored.values() for chunk in document.chunks}
     removed = [chunk_id for chunk_id in old if chunk_id not in new]
     added = tuple(chunk for chunk_id, chunk in new.items() if chunk_id not in old)
@@ -84,7 +86,10 @@ def write_documents(
     gone = _write_tables(connection, {key: document.tables for key, document in stored.items()})
     remove_chunks(connection, removed)
     _move_chunks(connection, old, new)
-    collections = _collections_of(connection, stored)
+    documents = db.documents.c
+    query = select(documents.id, documents.collection_id)
+    rows = rows_with(connection, query, documents.id, stored)
+    collections = {row.id: row.collection_id for row in rows}
     _add_chunks(connection, added, collections)
     db.mark_changed(connection, collections.values())
     mark_arrived(connection, [document.job_id for document in stored.values() if document.job_id])
@@ -127,9 +132,8 @@ def rename_documents(
     document that was renamed.
     """
     table, query = db.documents.c, select(db.documents)
-    rows = {
-        row.id: row for row in rows_with(connection, query, table.id, [id_ for id_, *_ in renames])
-    }
+    ids = [document_id for document_id, _name, _url in renames]
+    rows = {row.id: row for row in rows_with(connection, query, table.id, ids)}
     namesakes = rows_with(connection, query, table.name, {name for _id, name, _url in renames})
     owners = {(row.collection_id, row.name): row.id for row in namesakes}
     renamed = []
@@ -159,11 +163,11 @@ def _head_chunks(connection: Connection, heads: Mapping[str, tuple[str, str]]) -
     """Write the headings that word search reads, from the documents' new (name, title)."""
     chunks = db.chunks.c
     query = select(chunks.id, chunks.document_id, chunks.heading_path)
-    headed = [
-        {"its_id": row.id, "heading": _searched_heading(name, _heading(title, row.heading_path))}
-        for row in rows_with(connection, query, chunks.document_id, heads)
-        for name, title in [heads[row.document_id]]
-    ]
+    headed = []
+    for row in rows_with(connection, query, chunks.document_id, heads):
+        name, title = heads[row.document_id]
+        heading = Chunk("", "", "", title, 0, 0, tuple(row.heading_path), "", "", 0, 0).heading
+        headed.append({"its_id": row.id, "heading": _searched_heading(name, heading)})
     _update(connection, db.chunks, headed)
 
 
@@ -242,33 +246,24 @@ def remove_chunks(connection: Connection, chunk_ids: Sequence[str]) -> None:
     _insert(connection, db.removed_chunks, [{"id": chunk_id} for chunk_id in chunk_ids])
 
 
-def _old_places(connection: Connection, document_ids: Iterable[str]) -> dict[str, tuple[Any, ...]]:
-    query = select(db.chunks.c.id, *(db.chunks.c[name] for name in MOVABLE))
-    rows = rows_with(connection, query, db.chunks.c.document_id, document_ids)
-    return {row[0]: tuple(row[1:]) for row in rows}
-
-
 def _write_document_rows(
     connection: Connection, documents: Sequence[Document], existing: Set[str]
 ) -> None:
-    rows = [_document_row(document) for document in documents]
-    changed = [
-        # The collection is changed by `move` only.
-        {key: value for key, value in row.items() if key != "collection_id"} | {"its_id": row["id"]}
-        for row in rows
-        if row["id"] in existing
-    ]
+    new, changed = [], []
+    for document in documents:
+        row = {field.name: getattr(document, field.name) for field in fields(document)}
+        row |= {
+            "names": list(document.names),
+            "report": stored_report(document.report),
+            "folded": f"{document.title} {document.name}".casefold(),
+        }
+        if document.id in existing:
+            del row["collection_id"]  # changed by `move` only
+            changed.append(row | {"its_id": document.id})
+        else:
+            new.append(row)
     _update(connection, db.documents, changed)
-    _insert(connection, db.documents, [row for row in rows if row["id"] not in existing])
-
-
-def _document_row(document: Document) -> dict[str, Any]:
-    row = {field.name: getattr(document, field.name) for field in fields(document)}
-    return row | {
-        "names": list(document.names),
-        "report": stored_report(document.report),
-        "folded": f"{document.title} {document.name}".casefold(),
-    }
+    _insert(connection, db.documents, new)
 
 
 def _write_sections(connection: Connection, sections: Mapping[str, Sequence[Section]]) -> None:
@@ -285,23 +280,20 @@ def _write_tables(connection: Connection, tables: Mapping[str, Sequence[Table]])
     """Write the documents' tables in place of the stored ones; return the ids no longer used."""
     gone = set(table_ids_of(connection, tables))
     delete_with(connection, db.tables.c.document_id, tables)
-    rows = [_table_row(table) for of_document in tables.values() for table in of_document]
+    rows = []
+    for table in (table for of_document in tables.values() for table in of_document):
+        row = asdict(table)
+        del row["document_name"], row["document_title"]
+        row |= {"columns": _storable(row["columns"]), "name": db.storable(table.name)}
+        rows.append(row)
     _insert(connection, db.tables, rows)
     return tuple(gone - {row["id"] for row in rows})
 
 
 def table_ids_of(connection: Connection, document_ids: Iterable[str]) -> list[str]:
     """Return the ids of the documents' tables."""
-    tables = db.tables.c
-    return [
-        row.id for row in rows_with(connection, select(tables.id), tables.document_id, document_ids)
-    ]
-
-
-def _table_row(table: Table) -> dict[str, Any]:
-    row = asdict(table)
-    del row["document_name"], row["document_title"]
-    return row | {"columns": _storable(row["columns"]), "name": db.storable(table.name)}
+    query, column = select(db.tables.c.id), db.tables.c.document_id
+    return [row.id for row in rows_with(connection, query, column, document_ids)]
 
 
 def _storable(value: Any) -> Any:
@@ -325,13 +317,6 @@ def _move_chunks(
     _update(connection, db.chunks, moved)
 
 
-def _collections_of(connection: Connection, document_ids: Iterable[str]) -> dict[str, str]:
-    documents = db.documents.c
-    query = select(documents.id, documents.collection_id)
-    rows = rows_with(connection, query, documents.id, document_ids)
-    return {row.id: row.collection_id for row in rows}
-
-
 def _add_chunks(
     connection: Connection, added: Sequence[Chunk], collections: Mapping[str, str]
 ) -> None:
@@ -353,10 +338,6 @@ def _add_chunks(
         for identifier in identifiers(f"{chunk.heading}\n{chunk.text}")
     ]
     _insert(connection, db.identifiers, codes)
-
-
-def _heading(title: str, path: Sequence[str]) -> str:
-    return Chunk("", "", "", title, 0, 0, tuple(path), "", "", 0, 0).heading
 
 
 def _searched_heading(document_name: str, heading: str) -> str:
@@ -514,14 +495,11 @@ class DocumentLists(Reads):
             db.documents.c.folded.contains(db.storable(word), autoescape=True)
             for word in list(dict.fromkeys(words.casefold().split()))[:MOST_WORDS]
         ]
-        query = (
-            select(db.documents).where(_is_readable(readable), *is_wanted).order_by(*ORDERS[order])
-        )
+        is_readable = _is_readable(readable)
+        query = select(db.documents).where(is_readable, *is_wanted).order_by(*ORDERS[order])
         with db.reading(self._engine) as connection:
-            total = _count(connection, _is_readable(readable))
-            matching = (
-                _count(connection, _is_readable(readable), *is_wanted) if is_wanted else total
-            )
+            total = _count(connection, is_readable)
+            matching = _count(connection, is_readable, *is_wanted) if is_wanted else total
             rows = connection.execute(query.limit(limit).offset(offset))
             return DocumentPage(list(map(document_from, rows)), matching, total)
 
@@ -530,9 +508,7 @@ class DocumentLists(Reads):
     ) -> DocumentPage:
         check(filters)
         everything = self.page(readable, limit=LARGEST, words=words, order=order)
-        documents = [
-            document for document in everything.documents if lets_through(filters, document)
-        ]
+        documents = [one for one in everything.documents if lets_through(filters, one)]
         return DocumentPage(documents[offset : offset + limit], len(documents), everything.total)
 
     def find_named(self, names: Iterable[str], readable: Readable) -> list[Document]:
@@ -550,9 +526,7 @@ class DocumentLists(Reads):
         return self._chosen.get(key, versions, lambda: self._choose(filters, readable))
 
     def _choose(self, filters: Filters, readable: Readable) -> FilteredDocuments:
-        chosen = [
-            document for document in self.documents(readable) if lets_through(filters, document)
-        ]
+        chosen = [one for one in self.documents(readable) if lets_through(filters, one)]
         ids = (document.id for document in chosen)
         chunks = self._rows_with(select(db.chunks.c.id), db.chunks.c.document_id, ids)
         names = tuple(document.name for document in chosen)
@@ -572,10 +546,9 @@ class DocumentLists(Reads):
             return db.versions(connection, readable)
 
     def _names(self, readable: Readable) -> tuple[str, ...]:
-        query = (
-            select(db.documents.c.names).where(_is_readable(readable)).order_by(db.documents.c.name)
-        )
-        return tuple(dict.fromkeys(name for row in self._rows(query) for name in row.names))
+        query = select(db.documents.c.names).where(_is_readable(readable))
+        rows = self._rows(query.order_by(db.documents.c.name))
+        return tuple(dict.fromkeys(name for row in rows for name in row.names))
 
     def newest(self, readable: Readable, *, limit: int) -> list[Document]:
         """Return the documents that were added last, newest first."""
@@ -593,9 +566,8 @@ class DocumentLists(Reads):
 
         So examples come from different folders and kinds.
         """
-        query = select(db.documents.c.id).where(
-            _is_readable(readable), db.documents.c.chunk_count > 0
-        )
+        has_text = db.documents.c.chunk_count > 0
+        query = select(db.documents.c.id).where(_is_readable(readable), has_text)
         ids = [row.id for row in self._rows(query.order_by(*_BY_NAME))]
         some = ids[:: max(1, len(ids) // limit)][:limit]
         rows = self._rows_with(select(db.documents), db.documents.c.id, some)

@@ -179,12 +179,9 @@ def _words(row: Cells) -> int:
 
 
 def _write_pipes(header: Cells, body: Sequence[Cells]) -> str:
-    rule = "| " + " | ".join("---" for _cell in header) + " |"
-    return "\n".join([_pipe(header), rule, *map(_pipe, body)])
-
-
-def _pipe(row: Cells) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+    rows = (header, ["---"] * len(header), *body)
+    cells = ([cell.replace("|", "\\|") for cell in row] for row in rows)
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
 def _write_records(header: Cells, body: Sequence[Cells]) -> str:

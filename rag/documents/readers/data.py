@@ -58,26 +58,22 @@ def parsed(text: str, kind: FileKind) -> Any:
     if kind is FileKind.YAML:
         import yaml
 
+        class WithoutAliases(yaml.SafeLoader):
+            """A few lines of aliases can expand to gigabytes."""
+
+            def compose_node(self, parent: Any, index: Any) -> Any:
+                if self.check_event(yaml.events.AliasEvent):
+                    raise yaml.YAMLError("it has aliases (*name), which are not read")
+                return super().compose_node(parent, index)
+
         try:
-            documents = list(yaml.load_all(text, Loader=_no_aliases(yaml)))
+            documents = list(yaml.load_all(text, Loader=WithoutAliases))
         except yaml.YAMLError as error:
             raise ValueError(str(error)) from error
         return documents[0] if len(documents) == 1 else documents
     if kind is FileKind.JSON_LINES:
         return [json.loads(line) for line in text.splitlines() if line.strip()]
     return json.loads(text)
-
-
-def _no_aliases(yaml: Any) -> Any:
-    """Return a safe YAML loader without aliases: a few lines of them can expand to gigabytes."""
-
-    class Loader(yaml.SafeLoader):  # type: ignore[misc]
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.events.AliasEvent):
-                raise yaml.YAMLError("it has aliases (*name), which are not read")
-            return super().compose_node(parent, index)
-
-    return Loader
 
 
 def _element(element: Any, depth: int) -> Any:

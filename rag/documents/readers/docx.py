@@ -66,10 +66,15 @@ UNKNOWN_SIGN = "\ufffd"
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline; notes, headers, footers and comments follow the text."""
     from docx.opc.exceptions import OpcError
+    from docx.opc.part import PartFactory
+    from docx.package import Package
+    from docx.parts.document import DocumentPart
 
+    PartFactory.part_type_for.update(dict.fromkeys(OTHER_KINDS, DocumentPart))
     check_package(outline.name, data, limits)
     with damage_message(outline.name, OpcError):
-        document = _opened(data)
+        # Like `docx.Document`, but also templates and documents with macros.
+        document = Package.open(io.BytesIO(data)).main_document_part.document
         outline.take_properties(document.core_properties)
         styles = Styles(document)
         body = document.element.body
@@ -82,16 +87,6 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         outline.count_unseen(_runs(body))
         outline.pictures = sum(1 for _picture in body.iter(PICTURE))
     read_drawings(data, outline, PARTS)
-
-
-def _opened(data: bytes) -> Any:
-    """Open the document like `docx.Document`, but also templates and documents with macros."""
-    from docx.opc.part import PartFactory
-    from docx.package import Package
-    from docx.parts.document import DocumentPart
-
-    PartFactory.part_type_for.update(dict.fromkeys(OTHER_KINDS, DocumentPart))
-    return Package.open(io.BytesIO(data)).main_document_part.document
 
 
 def _line(element: Any) -> str:
@@ -208,10 +203,7 @@ class _DocxWalk:
                     self.blocks(cell, depth + 1)
             return
         self.outline.table(spread([list(map(tuple, row)) for row in rows]))
-        self.inner_tables(element, depth)
-
-    def inner_tables(self, element: Any, depth: int) -> None:
-        """Write tables inside cells, each under its row's name."""
+        # Tables inside cells, each under its row's name.
         for row in _opened_controls(element, f"{WORD}tr"):
             cells = list(_opened_controls(row, f"{WORD}tc"))
             tables = [table for cell in cells for table in _opened_controls(cell, f"{WORD}tbl")]
@@ -278,7 +270,7 @@ def _field(element: Any) -> str:
     return "☑ " if _is_on(box.find(f"{WORD}default") if state is None else state) else "☐ "
 
 
-def _of_row(row: Any) -> frozenset[Mark]:
+def _row_marks(row: Any) -> frozenset[Mark]:
     if row.find(f"{WORD}trPr/{WORD}hidden") is not None:
         return marks_of(Mark.HIDDEN)
     return DELETED if row.find(f"{WORD}trPr/{WORD}del") is not None else NO_MARKS
@@ -287,7 +279,7 @@ def _of_row(row: Any) -> frozenset[Mark]:
 DELETED = marks_of(Mark.DELETED)
 MARKED: dict[str, Callable[[Any], frozenset[Mark]]] = {
     "r": _marks,
-    "tr": _of_row,
+    "tr": _row_marks,
     "del": lambda _element: DELETED,
     "moveFrom": lambda _element: DELETED,
 }
@@ -335,20 +327,17 @@ class Numbers:
         self._styles = styles
         self._counts: dict[str, list[Any]] = defaultdict(lambda: [None] * LEVELS)
         for _kind, lists in islice(_parts(document, LISTS), 1):
-            self._read(lists)
-
-    def _read(self, lists: Any) -> None:
-        for kind in lists.iterchildren(f"{WORD}abstractNum"):
-            levels = {_list_level(level): level for level in kind.iterchildren(f"{WORD}lvl")}
-            self._levels[kind.get(f"{WORD}abstractNumId", "")] = levels
-        for entries in lists.iterchildren(f"{WORD}num"):
-            name = entries.get(f"{WORD}numId", "")
-            self._lists[name] = _value(entries, "abstractNumId")
-            self._restarts[name] = {
-                _list_level(level): _whole_number(_value(level, "startOverride"), 1)
-                for level in entries.iterchildren(f"{WORD}lvlOverride")
-                if level.find(f"{WORD}startOverride") is not None
-            }
+            for kind in lists.iterchildren(f"{WORD}abstractNum"):
+                levels = {_list_level(level): level for level in kind.iterchildren(f"{WORD}lvl")}
+                self._levels[kind.get(f"{WORD}abstractNumId", "")] = levels
+            for entries in lists.iterchildren(f"{WORD}num"):
+                name = entries.get(f"{WORD}numId", "")
+                self._lists[name] = _value(entries, "abstractNumId")
+                self._restarts[name] = {
+                    _list_level(level): _whole_number(_value(level, "startOverride"), 1)
+                    for level in entries.iterchildren(f"{WORD}lvlOverride")
+                    if level.find(f"{WORD}startOverride") is not None
+                }
 
     def label(self, paragraph: Any, style_id: str) -> str | None:
         """Return the number before a paragraph; "" for a bullet, None outside lists."""

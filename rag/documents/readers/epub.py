@@ -25,27 +25,26 @@ class _BookFile(NamedTuple):
     kind: str  # its media type
     is_contents: bool
 
-    @classmethod
-    def of(cls, element: Any, folder: str) -> "_BookFile":
-        place = posixpath.join(folder, unquote(element.get("href") or ""))
-        is_contents = "nav" in (element.get("properties") or "").split()
-        return cls(posixpath.normpath(place), element.get("media-type") or "", is_contents)
-
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline; a missing chapter is reported."""
+    from defusedxml.ElementTree import fromstring
+
     check_package(outline.name, data, limits)
     with damage_message(outline.name), zipfile.ZipFile(io.BytesIO(data)) as archive:
         if RIGHTS in archive.namelist():
             raise Unreadable(outline.name, "the book is protected against copying (DRM).")
-        package, folder = _package(archive)
-        items = {
-            item.get("id") or "": _BookFile.of(item, folder)
-            for item in package.iterfind(".//{*}item")
-        }
-        spine = (
-            items.get(reference.get("idref")) for reference in package.iterfind(".//{*}itemref")
-        )
+        container: Any = fromstring(archive.read(CONTAINER))
+        path = container.find(".//{*}rootfile").get("full-path") or ""
+        package: Any = fromstring(archive.read(path))
+        items: dict[str, _BookFile] = {}
+        for item in package.iterfind(".//{*}item"):
+            place = posixpath.join(posixpath.dirname(path), unquote(item.get("href") or ""))
+            is_contents = "nav" in (item.get("properties") or "").split()
+            kind = item.get("media-type") or ""
+            items[item.get("id") or ""] = _BookFile(posixpath.normpath(place), kind, is_contents)
+        references = package.iterfind(".//{*}itemref")
+        spine = (items.get(reference.get("idref")) for reference in references)
         chapters = [item.place for item in spine if item and item.kind in PAGES]
         for number, place in enumerate(chapters, start=1):
             try:
@@ -63,15 +62,6 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     outline.title = one_line(_first(package, "title"))
     outline.author, outline.date = _first(package, "creator"), _first(package, "date")
     outline.fallback_title = ""
-
-
-def _package(archive: zipfile.ZipFile) -> tuple[Any, str]:
-    """Return the package document, and the folder to which its names are relative."""
-    from defusedxml.ElementTree import fromstring
-
-    container: Any = fromstring(archive.read(CONTAINER))
-    path = container.find(".//{*}rootfile").get("full-path") or ""
-    return fromstring(archive.read(path)), posixpath.dirname(path)
 
 
 def _first(package: Any, name: str) -> str:

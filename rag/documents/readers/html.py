@@ -186,7 +186,9 @@ class _HtmlWalk:
             self.outline.paragraph(_text(caption))
         for part in filter(_is_unseen, element.css("[hidden], [style]")):
             self.count_unseen(part)
-        self.outline.table(_rows(element))
+        rows = [row.css("th, td") for row in element.css("tr") if not _is_dropped(row)]
+        heads = list(takewhile(lambda row: all(cell.tag == "th" for cell in row), rows))
+        self.outline.table(spread([list(map(_cell, row)) for row in rows], heads=len(heads)))
 
     def _list(self, element: Any, depth: int) -> None:
         number = _attribute_number(element, "start", 1)
@@ -251,16 +253,9 @@ def _is_grid(table: Any) -> bool:
     return is_simple and len(table.css("tr")) > 1
 
 
-def _rows(table: Any) -> list[list[str]]:
-    rows = [row.css("th, td") for row in table.css("tr") if not _is_dropped(row)]
-    heads = sum(1 for _row in takewhile(lambda row: all(cell.tag == "th" for cell in row), rows))
-    return spread([list(map(_cell, row)) for row in rows], heads=heads)
-
-
 def _cell(cell: Any) -> Spanning:
-    columns, deep = (
-        min(max(1, _attribute_number(cell, side, 1)), WIDEST) for side in ("colspan", "rowspan")
-    )
+    spans = (_attribute_number(cell, name, 1) for name in ("colspan", "rowspan"))
+    columns, deep = (min(max(1, span), WIDEST) for span in spans)
     return _text(cell), columns, deep
 
 

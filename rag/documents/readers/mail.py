@@ -8,7 +8,7 @@ import io
 import re
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email import policy
 from email.errors import MessageError
 from email.message import EmailMessage, Message
@@ -51,7 +51,7 @@ class _Mail:
     facts: tuple[tuple[str, str], ...]  # From, To, Date
     text: str
     markup: str = ""  # the same text as HTML
-    attached: tuple[tuple[str, bytes], ...] = field(default=())
+    attached: tuple[tuple[str, bytes], ...] = ()
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits, *, depth: int = 0) -> None:
@@ -72,11 +72,11 @@ def read(data: bytes, outline: Outline, limits: LoadLimits, *, depth: int = 0) -
     for name, content in mail.attached:
         inside.add(name, content)
     outline.title = one_line(mail.subject)
-    named = dict(mail.facts)
-    outline.author = parseaddr(named["From"])[0] or named["From"]
+    facts = dict(mail.facts)
+    outline.author = parseaddr(facts["From"])[0] or facts["From"]
     with suppress(ValueError):
-        outline.date = parsedate_to_datetime(named["Date"]).date().isoformat()
-    outline.date = outline.date or named["Date"]
+        outline.date = parsedate_to_datetime(facts["Date"]).date().isoformat()
+    outline.date = outline.date or facts["Date"]
 
 
 def _is_stub(mail: _Mail) -> bool:
@@ -84,8 +84,8 @@ def _is_stub(mail: _Mail) -> bool:
     from selectolax.lexbor import LexborHTMLParser
 
     body = LexborHTMLParser(mail.markup).body
-    seen = set(WORD.findall(body.text(separator=" ").lower())) if body else set()
-    return len(seen - set(WORD.findall(mail.text.lower()))) > STUB_SHARE * len(seen)
+    words = set(WORD.findall(body.text(separator=" ").lower())) if body else set()
+    return len(words - set(WORD.findall(mail.text.lower()))) > STUB_SHARE * len(words)
 
 
 def _write_text(text: str, outline: Outline) -> None:
@@ -203,13 +203,10 @@ def _of_outlook(data: bytes) -> _Mail:
         for number, attachment in enumerate(message.attachments, start=1)
         if attachment.file_bytes
     )
+    to = ", ".join(filter(None, recipients))
     return _Mail(
         subject=message.subject or "",
-        facts=(
-            ("From", message.sender or ""),
-            ("To", ", ".join(filter(None, recipients))),
-            ("Date", date),
-        ),
+        facts=(("From", message.sender or ""), ("To", to), ("Date", date)),
         text=message.body or "",
         markup=message.html_body or "",
         attached=tuple(attached),

@@ -16,13 +16,14 @@ from rag.documents.kinds import FileKind
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import NO_MARKS, Mark, Outline, Run, marks_of, written
 from rag.documents.readers.data import DEEPEST, parsed, write_properties
-from rag.documents.readers.html import MARKS
+from rag.documents.readers.html import MARKS, read_fragment
 
 FENCED = re.compile(
     r"\A(?:---|(\+{3}))[ \t]*\n(.*?)\n(?(1)\+{3}|(?:---|\.\.\.))[ \t]*(?:\n|\Z)", re.DOTALL
 )
 KEY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*[:=][ \t]*(.*)")
 BLOCK = re.compile(r"[|>][+-]?")  # the value is in the indented lines below
+INLINE_VALUE = re.compile(r"\"[^\"]*\"|'[^']*'|[^,]+")
 # Keys about how a page is built, addressed and dated are not text.
 MACHINE_KEY = re.compile(
     r"title$|slug|layout|permalink|date|draft|weight|order|nav_|sidebar|toc|id$|image|url|path|link"
@@ -69,10 +70,15 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
         for name, keys in PROPERTY_KEYS.items()
     }
     parse = tomllib.loads if match.group(1) else lambda text: parsed(text, FileKind.YAML)
+    facts = []
+    for key, entries in values.items():
+        words = [entry for entry in entries if not MACHINE_VALUE.fullmatch(entry)]
+        if words and not MACHINE_KEY.match(key):
+            facts.append(f"{key.replace('_', ' ')}: {', '.join(words)}")
     front = FrontMatter(
         title=(values.get("title") or [""])[0],
         products=tuple(name for key in PRODUCT_KEYS for name in values.get(key, [])),
-        facts=tuple(_facts(values)),
+        facts=tuple(facts),
         author=", ".join(properties["author"]),
         date=max(map(day_in, properties["date"]), default=""),
         tags=properties["tags"],
@@ -122,13 +128,6 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
             yield from _texts(inner, depth + 1)
 
 
-def _facts(values: dict[str, list[str]]) -> Iterator[str]:
-    for key, entries in values.items():
-        words = [entry for entry in entries if not MACHINE_VALUE.fullmatch(entry)]
-        if words and not MACHINE_KEY.match(key):
-            yield f"{key.replace('_', ' ')}: {', '.join(words)}"
-
-
 def _values(lines: list[str]) -> dict[str, list[str]]:
     values: dict[str, list[str]] = {}
     current: list[str] = []
@@ -142,15 +141,12 @@ def _values(lines: list[str]) -> dict[str, list[str]]:
             current.append(_unquote(entry.group(1)))
         elif key:
             current = values.setdefault(key.group(1).lower(), [])
-            in_block = bool(BLOCK.fullmatch(key.group(2).strip()))
-            current.extend([] if in_block else _inline_values(key.group(2).strip()))
+            text = key.group(2).strip()
+            in_block = bool(BLOCK.fullmatch(text))
+            is_list = text.startswith("[") and text.endswith("]")
+            parts = INLINE_VALUE.findall(text[1:-1]) if is_list else [text]
+            current += [_unquote(part) for part in parts if part.strip() and not in_block]
     return values
-
-
-def _inline_values(text: str) -> list[str]:
-    is_list = text.startswith("[") and text.endswith("]")
-    parts = re.findall(r"\"[^\"]*\"|'[^']*'|[^,]+", text[1:-1]) if is_list else [text]
-    return [_unquote(part) for part in parts if part.strip()]
 
 
 def _unquote(text: str) -> str:
@@ -319,8 +315,6 @@ class _MarkdownWalk:
     _code_block = _fence
 
     def _html_block(self, token: Any) -> None:
-        from rag.documents.readers.html import read_fragment
-
         read_fragment(TEMPLATE.sub("", token.content), self.outline)
 
 
@@ -342,7 +336,7 @@ def _runs(children: Sequence[Any]) -> Iterator[Run]:
             pieces = []
         marks = changed
         if is_code:
-            yield Run(_visible(child), marks)
+            yield Run(str(child.content), marks)
         else:
             pieces.append(_visible(child))
     yield Run(_without_tags("".join(pieces)), marks)
@@ -359,15 +353,13 @@ def _marks_behind(child: Any, marks: frozenset[Mark]) -> frozenset[Mark]:
 
 
 def _visible(child: Any) -> str:
-    if child.type == "image":
-        return str(child.content)  # the alternative text
     if child.type == "softbreak":
         return " "
     if child.type == "hardbreak" or (child.type == "html_inline" and child.content[:3] == "<br"):
         return "\n"
     if child.type in ("html_inline", "footnote_ref", "footnote_anchor"):
         return ""
-    return str(child.content)
+    return str(child.content)  # of a picture the alternative text
 
 
 def _without_tags(text: str) -> str:

@@ -109,19 +109,11 @@ def _parts(data: bytes, outline: Outline, limits: LoadLimits) -> dict[str, Any]:
 class _Placed(NamedTuple):
     """An element of a slide with its position and size in EMU."""
 
+    element: Any
     left: int
     top: int
     width: int
     height: int
-    element: Any
-
-    @classmethod
-    def of(cls, element: Any) -> "_Placed":
-        lengths = (LENGTH.fullmatch(element.get(f"{SVG}{side}", "")) for side in PLACES)
-        left, top, width, height = (
-            round(float(length[1]) * EMU[length[2]]) if length else 0 for length in lengths
-        )
-        return cls(left, top, width, height, element)
 
 
 class _OdfWalk:
@@ -176,7 +168,11 @@ class _OdfWalk:
         notes = page.findall(f"{PRESENTATION}notes")
         for title in titles:
             self.outline.heading(1, self.words(title))
-        others = [_Placed.of(frame) for frame in page if frame not in [*titles, *notes]]
+        others: list[_Placed] = []
+        for frame in (frame for frame in page if frame not in [*titles, *notes]):
+            lengths = (LENGTH.fullmatch(frame.get(f"{SVG}{side}", "")) for side in PLACES)
+            emus = (round(float(one[1]) * EMU[one[2]]) if one else 0 for one in lengths)
+            others.append(_Placed(frame, *emus))
         for placed in in_reading_order(others):
             self.children(placed.element, depth + 1)
         for words in filter(None, map(self.words, notes)):
@@ -205,9 +201,10 @@ class _OdfWalk:
         form = level.get(f"{STYLE}num-format", "") if level is not None else ""
         if not form:
             return ""
-        shown = min(_count(level.get(f"{TEXT}display-levels", "1")), depth + 1)
+        levels = min(_count(level.get(f"{TEXT}display-levels", "1")), depth + 1)
         counts = (
-            max(self.counts[style, position], 1) for position in range(depth + 1 - shown, depth + 1)
+            max(self.counts[style, position], 1)
+            for position in range(depth + 1 - levels, depth + 1)
         )
         figures = ".".join(numeral(count, NUMERALS.get(form, "")) for count in counts)
         before, after = (level.get(f"{STYLE}num-{side}", "") for side in ("prefix", "suffix"))
@@ -422,17 +419,16 @@ def _styles(content: Any) -> Iterator[tuple[str, frozenset[Mark]]]:
         if properties is None:
             continue
         place = properties.get(f"{STYLE}text-position", "")
-        is_low = place.startswith(("sub", "-"))
+        side = Mark.LOWERED if place.startswith(("sub", "-")) else Mark.RAISED
         is_moved = place.split(" ")[0].rstrip("%").lstrip("-").strip("0") != ""
         is_struck = properties.get(f"{STYLE}text-line-through-style", "none") != "none"
-        yield (
-            style.get(f"{STYLE}name", ""),
-            marks_of(
-                (Mark.LOWERED if is_low else Mark.RAISED) if is_moved else None,
-                Mark.STRUCK if is_struck else None,
-                Mark.HIDDEN if properties.get(f"{TEXT}display") == "none" else None,
-            ),
+        is_hidden = properties.get(f"{TEXT}display") == "none"
+        marks = marks_of(
+            side if is_moved else None,
+            Mark.STRUCK if is_struck else None,
+            Mark.HIDDEN if is_hidden else None,
         )
+        yield style.get(f"{STYLE}name", ""), marks
 
 
 def _direct_children(element: Any, tag: str) -> Iterator[Any]:
@@ -449,5 +445,4 @@ def _count(value: str) -> int:
 
 
 def _repetitions(cell: Any, name: str) -> int:
-    value = cell.get(f"{TABLE}{name}", "1")
-    return min(max(1, int(value[:6])), WIDEST) if value.isdecimal() else 1
+    return min(max(1, _count(cell.get(f"{TABLE}{name}", "1"))), WIDEST)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
 
+from rag.documents.files import unpacks_hugely
 from rag.documents.limits import MEBIBYTE, LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.reports import counted, first_of
@@ -27,7 +28,6 @@ WIDE_DOCTYPE = re.compile(
 )
 ZIP_START = b"PK"
 NEEDS_PASSWORD = "the file is encrypted and needs a password. Save it without one."
-SMALL_BYTES = MEBIBYTE  # a part up to this size may have any ratio
 PROLOGUE_BYTES = MEBIBYTE
 MAX_PARTS = 20_000
 XML_ENDINGS = (".xml", ".rels", ".vml")
@@ -50,9 +50,16 @@ def check_package(name: str, data: bytes, limits: LoadLimits) -> None:
         parts = archive.infolist()
         _check_directory(name, parts, limits)
         for part in parts:
-            if part.filename.lower().endswith(XML_ENDINGS):
-                with archive.open(part) as stream:
-                    _refuse_doctype(name, part.filename, stream.read(PROLOGUE_BYTES))
+            if not part.filename.lower().endswith(XML_ENDINGS):
+                continue
+            with archive.open(part) as stream:
+                prologue = stream.read(PROLOGUE_BYTES)
+            if DOCTYPE.search(prologue) or WIDE_DOCTYPE.search(prologue):
+                raise Unreadable(
+                    name,
+                    f"its part {part.filename} declares a document type or entities, which no "
+                    "Office program writes and which can read other files. It was not opened.",
+                )
 
 
 @contextmanager
@@ -74,11 +81,7 @@ def _check_directory(name: str, parts: list[zipfile.ZipInfo], limits: LoadLimits
     if any(part.flag_bits & 1 for part in parts):
         raise Unreadable(name, NEEDS_PASSWORD)
     total, ratio = sum(part.file_size for part in parts), limits.max_unpacked_ratio
-    bombs = (
-        part.file_size
-        for part in parts
-        if part.file_size > max(SMALL_BYTES, ratio * max(1, part.compress_size))
-    )
+    bombs = (part.file_size for part in parts if unpacks_hugely(part, ratio))
     if len(parts) > MAX_PARTS:
         raise TooLarge(
             f"{name}: has {len(parts):,} parts, the limit is {MAX_PARTS:,}. "
@@ -89,15 +92,6 @@ def _check_directory(name: str, parts: list[zipfile.ZipInfo], limits: LoadLimits
             f"{name}: unpacks to {size / MEBIBYTE:,.0f} MiB or more, the limit is "
             f"{limits.max_unpacked_bytes / MEBIBYTE:,.0f} MiB and {ratio} times its packed size. "
             "It looks like a zip bomb; save the document again or split it."
-        )
-
-
-def _refuse_doctype(name: str, part: str, piece: bytes) -> None:
-    if DOCTYPE.search(piece) or WIDE_DOCTYPE.search(piece):
-        raise Unreadable(
-            name,
-            f"its part {part} declares a document type or entities, which no Office program "
-            "writes and which can read other files. It was not opened.",
         )
 
 
@@ -124,8 +118,14 @@ def read_drawings(data: bytes, outline: Outline, read: re.Pattern[str]) -> None:
     from defusedxml.ElementTree import fromstring
 
     with damage_message(outline.name), zipfile.ZipFile(io.BytesIO(data)) as archive:
-        _report_embedded(archive, outline)
-        for name in archive.namelist():
+        names = archive.namelist()
+        # The embedded files of charts only repeat the charts' figures.
+        of_charts = b"".join(archive.read(name) for name in names if "/charts/_rels/" in name)
+        embedded = [posixpath.basename(name) for name in filter(EMBEDDED.fullmatch, names)]
+        if files := [file for file in embedded if file.encode() not in of_charts]:
+            files_counted = counted(len(files), "embedded file")
+            outline.left_out.append(f"{files_counted} ({first_of(files)}): not read")
+        for name in names:
             if read.fullmatch(name) or NO_TEXT.fullmatch(name) or not name.endswith(".xml"):
                 continue
             part = archive.read(name)
@@ -136,16 +136,6 @@ def read_drawings(data: bytes, outline: Outline, read: re.Pattern[str]) -> None:
                 _report(name, b" ".join(LETTERS_IN_XML.findall(part)), outline)
 
 
-def _report_embedded(archive: zipfile.ZipFile, outline: Outline) -> None:
-    """Report embedded files; those of charts only repeat the charts' figures."""
-    names = archive.namelist()
-    of_charts = b"".join(archive.read(name) for name in names if "/charts/_rels/" in name)
-    files = [posixpath.basename(name) for name in filter(EMBEDDED.fullmatch, names)]
-    if files := [file for file in files if file.encode() not in of_charts]:
-        files_counted = counted(len(files), "embedded file")
-        outline.left_out.append(f"{files_counted} ({first_of(files)}): not read")
-
-
 def report_unread(archive: zipfile.ZipFile, outline: Outline, read: Container[str]) -> None:
     """Report each part of a markup package that has text and was not read."""
     for name in archive.namelist():
@@ -154,19 +144,16 @@ def report_unread(archive: zipfile.ZipFile, outline: Outline, read: Container[st
 
 
 def _report(name: str, part: bytes, outline: Outline) -> None:
-    words = sum(
-        any(map(str.isalpha, word))
-        for word in TAGS.sub(b" ", part).decode("utf-8", "replace").split()
-    )
+    text = TAGS.sub(b" ", part).decode("utf-8", "replace")
+    words = sum(any(map(str.isalpha, word)) for word in text.split())
     if words:
         outline.left_out.append(f"{name}: {words:,} words in a part that is not read")
 
 
 def _write_comments(comments: Any, outline: Outline) -> None:
     for comment in comments.iterfind(".//{*}cm"):
-        outline.paragraph(
-            " ".join(["Comment:", *texts_within(comment, "text"), *texts_within(comment, "t")])
-        )
+        words = [*texts_within(comment, "text"), *texts_within(comment, "t")]
+        outline.paragraph(" ".join(["Comment:", *words]))
 
 
 def write_diagram(model: Any, outline: Outline) -> None:
@@ -175,10 +162,11 @@ def write_diagram(model: Any, outline: Outline) -> None:
     for point in model.iter(f"{DIAGRAM_NAMES}pt"):
         lines = ("".join(texts_within(line, "t")) for line in point.iter(f"{DRAWING}p"))
         points[point.get("modelId")] = " ".join(" ".join(lines).split())
-    links = [
-        link for link in model.iter(f"{DIAGRAM_NAMES}cxn") if link.get("type", "parOf") == "parOf"
-    ]
-    above = {link.get("destId"): link.get("srcId") for link in links}
+    above = {
+        link.get("destId"): link.get("srcId")
+        for link in model.iter(f"{DIAGRAM_NAMES}cxn")
+        if link.get("type", "parOf") == "parOf"
+    }
     for name in [*above, *(point for point in points if point not in above)]:
         depth, parent = 0, above.get(name)
         while parent and points.get(parent) and depth < 8:
@@ -211,14 +199,12 @@ def write_chart(space: Any, outline: Outline) -> None:
 
 def _points(series: Any, names: tuple[str, ...]) -> dict[int, str]:
     """Return the stored texts of categories or values, by position."""
-    for name in names:
-        stored = series.find(f"{CHART}{name}")
-        if stored is not None:
-            return {
-                int(point.get("idx", "0")): " ".join(texts_within(point, "v"))
-                for point in stored.iter(f"{CHART}pt")
-            }
-    return {}
+    parts = (series.find(f"{CHART}{name}") for name in names)
+    stored = next((part for part in parts if part is not None), None)
+    return {
+        int(point.get("idx", "0")): " ".join(texts_within(point, "v"))
+        for point in (() if stored is None else stored.iter(f"{CHART}pt"))
+    }
 
 
 def _write_drawn_text(drawing: Any, outline: Outline) -> None:

@@ -28,10 +28,15 @@ PARTS = re.compile(  # of which text is read here, or is none
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline; a slide's title is its heading."""
     from pptx.exc import PythonPptxError
+    from pptx.opc.package import PartFactory
+    from pptx.package import Package
+    from pptx.parts.presentation import PresentationPart
 
+    PartFactory.part_type_for.update(dict.fromkeys(OTHER_KINDS, PresentationPart))
     check_package(outline.name, data, limits)
     with damage_message(outline.name, PythonPptxError):
-        presentation = _opened(data)
+        # Like `pptx.Presentation`, but also shows and templates.
+        presentation = Package.open(io.BytesIO(data)).main_document_part.presentation
         slides = list(presentation.slides)
         outline.take_properties(presentation.core_properties)
         check_pages(outline.name, len(slides), "slides", limits)
@@ -42,16 +47,6 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
             else:
                 _write_slide(number, slide, outline)
     packages.read_drawings(data, outline, PARTS)
-
-
-def _opened(data: bytes) -> Any:
-    """Open the file like `pptx.Presentation`, but also shows and templates."""
-    from pptx.opc.package import PartFactory
-    from pptx.package import Package
-    from pptx.parts.presentation import PresentationPart
-
-    PartFactory.part_type_for.update(dict.fromkeys(OTHER_KINDS, PresentationPart))
-    return Package.open(io.BytesIO(data)).main_document_part.presentation
 
 
 def _write_slide(number: int, slide: Any, outline: Outline) -> None:
@@ -90,19 +85,15 @@ def _write_shape(shape: Any, outline: Outline) -> None:
         part = shape.part.related_part(diagram.get(DIAGRAM_MODEL))
         packages.write_diagram(fromstring(part.blob), outline)
     elif shape.has_text_frame:
-        _write_text(shape, outline)
+        texts = [(_words(paragraph), paragraph.level) for paragraph in shape.text_frame.paragraphs]
+        filled = [(text, level) for text, level in texts if text.strip()]
+        for text, level in filled:
+            if len(filled) > 1 or level:
+                outline.entry(text, depth=level)
+            else:
+                outline.paragraph(text)
     elif shape.element.tag.endswith("}pic"):
         outline.pictures += 1
-
-
-def _write_text(shape: Any, outline: Outline) -> None:
-    texts = [(_words(paragraph), paragraph.level) for paragraph in shape.text_frame.paragraphs]
-    filled = [(text, level) for text, level in texts if text.strip()]
-    for text, level in filled:
-        if len(filled) > 1 or level:
-            outline.entry(text, depth=level)
-        else:
-            outline.paragraph(text)
 
 
 def _cell(cell: Any) -> Spanning:

@@ -178,8 +178,7 @@ KINDS: tuple[tuple[Container[str], type[Directive]], ...] = (
 def register(text: str) -> None:
     """Register every directive and role that a text uses with docutils."""
     for name in set(map(str.lower, DIRECTIVE.findall(text))):
-        kind = _kind(name)
-        if kind is not None:
+        if kind := _kind(name):
             directives.register_directive(name, kind)
     for pair in set(ROLE.findall(text)):
         name = (pair[0] or pair[1]).lower()
@@ -270,7 +269,11 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
 def _make_readable(document: Any) -> None:
     """Write into the page what only styles or a builder would show."""
-    titles = _titles(document)
+    titles: dict[str, str] = {}  # after each label
+    for node in document.findall(nodes.Structural):
+        title = next(iter(node.findall(nodes.title)), None)
+        if title is not None:
+            titles |= dict.fromkeys(node.get("names", ()), title.astext())
     for node in list(document.findall(nodes.inline)):
         if node.get("label", "") in titles:
             node.children = [nodes.Text(titles[node["label"]])]
@@ -279,17 +282,6 @@ def _make_readable(document: Any) -> None:
     for kind, rewrite in REWRITTEN:
         for node in list(document.findall(kind)):
             node.parent.replace(node, rewrite(node))
-
-
-def _titles(document: Any) -> dict[str, str]:
-    """Return the title after each label."""
-    results: dict[str, str] = {}
-    for node in document.findall(nodes.Structural):
-        title = next(iter(node.findall(nodes.title)), None)
-        for name in node.get("names", ()):
-            if title is not None:
-                results[name] = title.astext()
-    return results
 
 
 def _described(node: Any) -> list[Any]:
@@ -419,21 +411,18 @@ class _AsciiDoc:
 
     def read(self, lines: list[str]) -> None:
         rest = iter(lines)
-        for line in rest:
-            self._line(line.rstrip(), rest)
+        for line in map(str.rstrip, rest):
+            if attribute := ATTRIBUTE.fullmatch(line):
+                self._flush()
+                self.attributes[attribute[1]] = attribute[2] or ""
+            elif not line or line == "+" or DROPPED.fullmatch(line):
+                self._flush()
+            elif not self._is_block(line, rest):
+                self.paragraph.append(line.strip())
         self._flush()
 
-    def _line(self, line: str, rest: Iterator[str]) -> None:
-        attribute = ATTRIBUTE.fullmatch(line)
-        if not line or line == "+" or DROPPED.fullmatch(line) or attribute:
-            self._flush()
-            if attribute:
-                self.attributes[attribute[1]] = attribute[2] or ""
-            return
-        if not self._is_block(line, rest):
-            self.paragraph.append(line.strip())
-
     def _is_block(self, line: str, rest: Iterator[str]) -> bool:
+        """Take a line that is no text of a paragraph, with its block; return whether it was one."""
         heading, fence = HEADING.fullmatch(line), FENCE.fullmatch(line)
         if heading and not self.paragraph:
             self.outline.heading(len(heading[1]), self._plain(heading[2]))
@@ -443,7 +432,8 @@ class _AsciiDoc:
         elif fence and not line.startswith("//"):
             self._flush()
             if line.startswith(ASCIIDOC_CODE):
-                self._code(line, rest)
+                end = "```" if line.startswith("```") else line
+                self.outline.code("\n".join(_until(end, rest)))
         elif fence:
             _until(line, rest)
         elif STYLE.fullmatch(line) and not self.paragraph:
@@ -456,25 +446,20 @@ class _AsciiDoc:
         return True
 
     def _is_entry(self, line: str) -> bool:
-        entry = ENTRY.fullmatch(line.strip())
-        term = TERM.fullmatch(line) if not entry and not self.paragraph else None
-        if entry:
+        if entry := ENTRY.fullmatch(line.strip()):
             self._flush()
             depth = len(entry[1]) - 1 if entry[1][0] in "*." else 0
-            self.outline.entry(self._plain(entry[2]), depth=min(depth, 5), mark="-")
-        elif term:
-            text = f"{term[1]}: {term[2]}" if term[2] else f"{term[1]}:"
-            self.paragraph.append(text)
-        return bool(entry or term)
+            self.outline.entry(self._plain(entry[2]), depth=min(depth, 5))
+            return True
+        term = TERM.fullmatch(line) if not self.paragraph else None
+        if term:
+            self.paragraph.append(f"{term[1]}: {term[2] or ''}".strip())
+        return term is not None
 
     def _flush(self) -> None:
         if self.paragraph:
             self.outline.paragraph(self._plain(" ".join(self.paragraph)))
         self.paragraph = []
-
-    def _code(self, fence: str, rest: Iterator[str]) -> None:
-        end = "```" if fence.startswith("```") else fence
-        self.outline.code("\n".join(_until(end, rest)))
 
     def _table(self, fence: str, rest: Iterator[str]) -> None:
         lines = _until(fence, rest)

@@ -8,7 +8,7 @@ import re
 import struct
 import zipfile
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -56,7 +56,10 @@ def write_rows(
     for grid in grids(filled):
         first = min(grid.rows[0][0], grid.first)
         _write_lines([row for row in filled if last < row[0] < first], outline, single)
-        body = _sample(grid.rows)
+        body = grid.rows
+        if len(body) > LONGEST_IN_TEXT:  # the first rows, and some spread over the whole length
+            spread = body[SECTION_ROWS :: len(body) // SECTION_ROWS]
+            body = [*body[:SECTION_ROWS], *spread][: 2 * SECTION_ROWS]
         for position in range(0, len(body), SECTION_ROWS):
             part = body[position : position + SECTION_ROWS]
             start, end = part[0][0], part[-1][0]
@@ -90,14 +93,6 @@ class CellCount:
             yield number, row
 
 
-def _sample(body: Sequence[NumberedRow]) -> Sequence[NumberedRow]:
-    """Return the first rows, and some spread over the whole length."""
-    if len(body) <= LONGEST_IN_TEXT:
-        return body
-    step = len(body) // SECTION_ROWS
-    return [*body[:SECTION_ROWS], *body[SECTION_ROWS::step]][: 2 * SECTION_ROWS]
-
-
 DELIMITERS = ",;\t|^~"
 STATED = re.compile(r"sep=([,;\t|^~])\n", re.IGNORECASE)  # as Excel writes and reads it
 SAMPLE_LINES = 30
@@ -121,7 +116,7 @@ def _parse_delimited(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
         delimiter=delimiter,
         quoting=csv.QUOTE_MINIMAL if _quotes_close(text, delimiter) else csv.QUOTE_NONE,
     )
-    above = 1 if match else 0
+    above = 1 if match else 0  # lines
     first = 1 + above
     try:
         for row in reader:
@@ -210,17 +205,19 @@ def _visible(
     rows: Sequence[NumberedRow], sheet: Sheet, title: str, outline: Outline
 ) -> list[NumberedRow]:
     """Return the visible rows and columns; those of collapsed groups are hidden too."""
-    seen = [row for row in rows if row[0] not in sheet.hidden_rows]
-    if unseen := len(rows) - len(seen):
-        outline.left_out.append(f"sheet {title}: {counted(unseen, 'hidden row')}")
-    width = max((len(row) for _number, row in seen), default=0)
-    columns = [column for column in range(width) if column + 1 in sheet.hidden_columns]
-    filled = [c for c in columns if any(row[c : c + 1] not in ([], [""]) for _number, row in seen)]
+    visible = [row for row in rows if row[0] not in sheet.hidden_rows]
+    if hidden := len(rows) - len(visible):
+        outline.left_out.append(f"sheet {title}: {counted(hidden, 'hidden row')}")
+    width = max((len(row) for _number, row in visible), default=0)
+    columns = {column for column in range(width) if column + 1 in sheet.hidden_columns}
+    filled = [c for c in columns if any(row[c : c + 1] not in ([], [""]) for _, row in visible)]
     if not filled:
-        return seen
+        return visible
     outline.left_out.append(f"sheet {title}: {counted(len(filled), 'hidden column')}")
-    gone = set(columns)
-    return [(number, [cell for c, cell in enumerate(row) if c not in gone]) for number, row in seen]
+    return [
+        (number, [cell for column, cell in enumerate(row) if column not in columns])
+        for number, row in visible
+    ]
 
 
 def _write_notes(sheet: Sheet, rows: Sequence[NumberedRow], outline: Outline) -> None:
@@ -329,23 +326,18 @@ def read_parquet(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 def _parquet_rows(connection: Any, table: str) -> Iterator[tuple[int, list[str]]]:
     columns = connection.execute(f"DESCRIBE FROM {table}").fetchall()
     yield 1, [name for name, *_kind in columns]
-    texts = ", ".join(_selected(name, kind) for name, kind, *_rest in columns)
-    selected = connection.execute(f"SELECT {texts} FROM {table}")
+    texts = []
+    for name, kind, *_rest in columns:
+        column = '"' + name.replace('"', '""') + '"'
+        # In Python, nested values and times with a zone need additional packages.
+        is_plain = "ZONE" not in kind and not NESTED.search(kind)
+        texts.append(column if is_plain else f"CAST({column} AS VARCHAR)")
+    selected = connection.execute(f"SELECT {', '.join(texts)} FROM {table}")
     number = 1
     while batch := selected.fetchmany(1_000):
         for row in batch:
             number += 1
             yield number, [cell_of(value, number, column) for column, value in enumerate(row, 1)]
-
-
-def _selected(name: str, kind: str) -> str:
-    """Return a column in SQL; nested values and times with a zone are cast to text.
-
-    In Python they need additional packages.
-    """
-    column = '"' + name.replace('"', '""') + '"'
-    is_plain = "ZONE" not in kind and not NESTED.search(kind)
-    return column if is_plain else f"CAST({column} AS VARCHAR)"
 
 
 MERGED = re.compile(rb'<mergeCell ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
@@ -390,18 +382,22 @@ def read_xlsx(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
 
 def _sheet(sheet: Any, archive: zipfile.ZipFile) -> Sheet:
+    from openpyxl.utils import range_boundaries
+
     if sheet.sheet_state != "visible":
         return Sheet(sheet.title, is_hidden=True)
     sheet.reset_dimensions()  # the stored dimensions may be wrong in either direction
     markup = archive.read(sheet._worksheet_path)
-    formulas = _uncounted(markup)
+    bare = BARE.finditer(markup) if b"<f" in markup else ()
+    formulas = {match[1].decode(): f"={html.unescape(match[2].decode())}" for match in bare}
+    areas = (range_boundaries(area.decode()) for area in MERGED.findall(markup))
     return Sheet(
         sheet.title,
         _filled_rows(sheet, formulas),
         hidden_rows=frozenset(int(row[1]) for row in HIDDEN_ROW.finditer(markup)),
         hidden_columns=frozenset(_hidden_columns(markup)),
         notes=_cell_comments(archive, sheet._worksheet_path),
-        merged=list(_merged_areas(markup)),
+        merged=[(left or 1, top or 1, bottom or 1) for left, top, _right, bottom in areas],
         formulas=list(formulas),
     )
 
@@ -410,23 +406,6 @@ def _hidden_columns(markup: bytes) -> Iterator[int]:
     for column in HIDDEN_COLUMN.finditer(markup):
         first, last = (int(re.search(rb'\b%s="(\d+)"' % end, column[0])[1]) for end in ENDS)  # type: ignore[index]
         yield from range(first, min(last, WIDEST) + 1)
-
-
-def _merged_areas(markup: bytes) -> Iterator[tuple[int, int, int]]:
-    from openpyxl.utils import range_boundaries
-
-    for area in MERGED.findall(markup):
-        column, first, _right, last = (number or 1 for number in range_boundaries(area.decode()))
-        yield column, first, last
-
-
-def _uncounted(markup: bytes) -> dict[str, str]:
-    """Return the formulas whose result is not stored, by cell."""
-    if b"<f" not in markup:
-        return {}
-    return {
-        match[1].decode(): f"={html.unescape(match[2].decode())}" for match in BARE.finditer(markup)
-    }
 
 
 def _cell_comments(archive: zipfile.ZipFile, sheet: str) -> Iterator[tuple[int, int, str]]:
@@ -455,22 +434,24 @@ def _cell_comments(archive: zipfile.ZipFile, sheet: str) -> Iterator[tuple[int, 
 def _filled_rows(sheet: Any, formulas: Mapping[str, str]) -> Iterator[NumberedRow]:
     marks: dict[int, frozenset[Mark]] = {}
     for number, row in enumerate(sheet.iter_rows(), start=1):
-        values = []
+        values: list[str] = []
         for column, cell in enumerate(row[:WIDEST], start=1):
             place = f"{letters_of(column)}{number}"
             text = _text(cell, marks)
-            formula = "" if text else formulas.get(place, "")
-            values.append(
-                TypedCell(formula, None, place) if formula else typed_cell(text, cell.value, place)
-            )
+            if not text and place in formulas:
+                values.append(TypedCell(formulas[place], None, place))
+            else:
+                values.append(typed_cell(text, cell.value, place))
         if any(values):
             yield number, values
 
 
 def _text(cell: Any, marks: dict[int, frozenset[Mark]]) -> str:
-    value, style = cell.value, cell._style_id if cell.value is not None else None
-    if style is None:
+    """`marks` are those of the styles so far, by the style's number."""
+    value = cell.value
+    if value is None:
         return ""
+    style = cell._style_id
     if style not in marks:
         marks[style] = _marks(cell.font)
     if isinstance(value, list):  # a text with raised, lowered or struck parts
@@ -514,7 +495,17 @@ def read_xls(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     with suppress(*refusals):  # the cells are read even if these cannot be counted
         records.read(data)
     with damage_message(outline.name, *refusals):
-        book = _opened(data, outline.name)
+        try:
+            book = xlrd.open_workbook(
+                file_contents=data,
+                formatting_info=True,
+                ignore_workbook_corruption=True,
+                logfile=io.StringIO(),
+            )
+        except xlrd.XLRDError as error:
+            if "encrypted" in str(error):
+                raise Unreadable(outline.name, NEEDS_PASSWORD) from error
+            raise
         sheets = [
             _binary_sheet(book, sheet, records.uncounted(position))
             for position, sheet in enumerate(book.sheets())
@@ -593,22 +584,6 @@ def _text_of_shape(stream: bytes, position: int, count: int) -> str:
     return body[1 : 1 + count * width].decode(encoding, "ignore")
 
 
-def _opened(data: bytes, name: str) -> Any:
-    import xlrd
-
-    try:
-        return xlrd.open_workbook(
-            file_contents=data,
-            formatting_info=True,
-            ignore_workbook_corruption=True,
-            logfile=io.StringIO(),
-        )
-    except xlrd.XLRDError as error:
-        if "encrypted" in str(error):
-            raise Unreadable(name, NEEDS_PASSWORD) from error
-        raise
-
-
 def _binary_sheet(book: Any, sheet: Any, formulas: Sequence[str]) -> Sheet:
     return Sheet(
         sheet.name,
@@ -681,9 +656,16 @@ def _read_xlsb(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     from python_calamine import CalamineError, CalamineWorkbook
 
     check_package(outline.name, data, limits)
-    with damage_message(outline.name, CalamineError), _refused_panics(outline.name):
-        book = CalamineWorkbook.from_filelike(io.BytesIO(data))
-        write_sheets(list(_binary_sheets(book)), outline, limits)
+    try:
+        with damage_message(outline.name, CalamineError):
+            book = CalamineWorkbook.from_filelike(io.BytesIO(data))
+            write_sheets(list(_binary_sheets(book)), outline, limits)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of calamine; no subclass of Exception
+            raise
+        raise Unreadable(
+            outline.name, "its sheets are written in a way that is not read. Save it as XLSX."
+        ) from error
     outline.left_out.append(
         "notes on cells; and rows and columns may be hidden: XLSB was read without knowing which. "
         "Save it as XLSX"
@@ -702,23 +684,8 @@ def _binary_sheets(book: Any) -> Iterator[Sheet]:
 
 def _stored_rows(sheet: Any) -> Iterator[NumberedRow]:
     first, left = sheet.start or (0, 0)
-    for number, row in enumerate(sheet.iter_rows(), start=1 if first == 0 else first + 1):
-        values = [
-            cell_of(value, number, position)
-            for position, value in enumerate(row[:WIDEST], left + 1)
-        ]
+    for number, row in enumerate(sheet.iter_rows(), first + 1):
+        cells = enumerate(row[:WIDEST], left + 1)
+        values = [cell_of(value, number, column) for column, value in cells]
         if any(values):
             yield number, values
-
-
-@contextmanager
-def _refused_panics(name: str) -> Iterator[None]:
-    """Turn panics of calamine into Unreadable; they are not subclasses of Exception."""
-    try:
-        yield
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":
-            raise
-        raise Unreadable(
-            name, "its sheets are written in a way that is not read. Save it as XLSX."
-        ) from error

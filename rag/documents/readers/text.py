@@ -38,8 +38,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline from plain text in any encoding."""
     lines = clean(decode(data)).split("\n")
     blocks = list(_blocks(lines))
-    title = _title(blocks)
-    outline.fallback_title = title
+    title = outline.fallback_title = _title(blocks)
     headings = _headings([block for _first, block in blocks])
     if not any(headings):
         _write_by_lines(blocks, outline)
@@ -60,14 +59,13 @@ def _headings(blocks: list[list[str]]) -> list[TextHeading | None]:
     marked = [_marked_heading(block, marks) for block in blocks]
     if any(marked):
         return marked
-    capitals = [_capital_heading(block) for block in blocks]
-    if sum(map(bool, capitals[1:])) > 0:
-        return [None, *capitals[1:]]
-    numbered = _numbered_headings(blocks)
-    if numbered:
+    capitals = [_capital_heading(block) for block in blocks[1:]]
+    if any(capitals):
+        return [None, *capitals]
+    if numbered := _numbered_headings(blocks):
         return numbered
-    leads = [_lead_heading(block) for block in blocks]
-    return [None, *leads[1:]] if sum(map(bool, leads[1:])) > 1 else [None] * len(blocks)
+    leads = [_lead_heading(block) for block in blocks[1:]]
+    return [None, *leads] if sum(map(bool, leads)) > 1 else [None] * len(blocks)
 
 
 def _write_by_lines(blocks: list[tuple[int, list[str]]], outline: Outline) -> None:
@@ -173,30 +171,22 @@ class _TextWriting:
     before: str = ""  # the last line before the block, or before preceding code
 
     def write(self, block: list[str]) -> None:
-        text = "\n".join(line.rstrip() for line in block)
-        if self._is_code(block):
-            self.outline.code(text)
-            return
         if not block:
+            return
+        text = "\n".join(line.rstrip() for line in block)
+        has_bullets = any(BULLET.match(line) for line in block)
+        is_prose = has_bullets or text[-1] in ".!?"
+        is_announced = self.before.endswith(":") and not is_prose
+        is_set_in = all(line.startswith(SET_IN) for line in block)
+        if is_set_in and (is_announced or self.before.endswith("::")):
+            self.outline.code(text)
             return
         self.before = block[-1].rstrip()
         starts = {len(line) - len(line.lstrip()) for line in block}
-        if _has_bullets(block) or len(starts) > 1:  # as in source code and settings
+        if has_bullets or len(starts) > 1:  # as in source code and settings
             self.outline.lines(text)
         else:
             self.outline.paragraph(text.removesuffix(":") if text.endswith("::") else text)
-
-    def _is_code(self, block: list[str]) -> bool:
-        if not block or not all(line.startswith(SET_IN) for line in block):
-            return False
-        if self.before.endswith("::"):
-            return True
-        is_prose = _has_bullets(block) or block[-1].rstrip()[-1] in ".!?"
-        return self.before.endswith(":") and not is_prose
-
-
-def _has_bullets(block: list[str]) -> bool:
-    return any(BULLET.match(line) for line in block)
 
 
 RTF_TOKEN = re.compile(r"\\([a-z]+)(-?\d+)? ?|\\[^a-z]|[{}]")
@@ -219,11 +209,15 @@ def read_rtf(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     markup = data.decode("latin-1")
     with damage_message(outline.name):
         plain = rtf_to_text(_with_states(markup), errors="replace")  # type: ignore[no-untyped-call]
-    runs = list(_rtf_runs(plain))
+    runs, marks = [], NO_MARKS
+    for piece in re.split(r"([\ue000-\ue01f])", plain):
+        if len(piece) == 1 and 0 <= ord(piece) - FIRST_STATE < len(RTF_STATES):
+            marks = RTF_STATES[ord(piece) - FIRST_STATE]
+        else:
+            runs.append(Run(piece, marks))
     outline.count_unseen(runs)
-    outline.left_out += sorted(
-        {f"{part[1]}s: not read of RTF" for part in RTF_UNREAD.finditer(markup)}
-    )
+    unread = {part[1] for part in RTF_UNREAD.finditer(markup)}
+    outline.left_out += [f"{part}s: not read of RTF" for part in sorted(unread)]
     lines = filter(None, map(str.rstrip, written(runs).split("\n")))
     for is_row, group in groupby(lines, key=lambda line: line.endswith("|")):
         if is_row:
@@ -252,15 +246,6 @@ def _with_states(rtf: str) -> str:
         return ("}" if token[0] == "}" else "") + chr(FIRST_STATE + RTF_STATES.index(states[-1]))
 
     return RTF_TOKEN.sub(written_again, rtf)
-
-
-def _rtf_runs(plain: str) -> Iterator[Run]:
-    marks = NO_MARKS
-    for piece in re.split(r"([\ue000-\ue01f])", plain):
-        if len(piece) == 1 and 0 <= ord(piece) - FIRST_STATE < len(RTF_STATES):
-            marks = RTF_STATES[ord(piece) - FIRST_STATE]
-        else:
-            yield Run(piece, marks)
 
 
 SPAN = re.compile(r"((?:\d+:)?\d{1,2}:\d{2})[.,]\d+[ \t]+-->[ \t]+((?:\d+:)?\d{1,2}:\d{2})[.,]\d+")
@@ -318,7 +303,13 @@ def read_notebook(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         elif source.strip():
             outline.code(source)
         for output in cell.get("outputs") or ():
-            _write_output(output, outline)
+            if not isinstance(output, dict):
+                continue
+            media = output.get("data") or {}
+            outline.pictures += sum(1 for kind in media if str(kind).startswith("image/"))
+            printed = _joined(output.get("text") or media.get("text/plain"))
+            if printed.strip():
+                outline.code(printed[:PRINTED_CHARS])
 
 
 def _cells(data: bytes, name: str) -> list[dict[str, Any]]:
@@ -328,16 +319,6 @@ def _cells(data: bytes, name: str) -> list[dict[str, Any]]:
         return [cell for cell in cells if isinstance(cell, dict)]
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise Unreadable(name, "this is no Jupyter notebook: it has no cells.") from error
-
-
-def _write_output(output: Any, outline: Outline) -> None:
-    if not isinstance(output, dict):
-        return
-    data = output.get("data") or {}
-    outline.pictures += sum(1 for kind in data if str(kind).startswith("image/"))
-    printed = _joined(output.get("text") or data.get("text/plain"))
-    if printed.strip():
-        outline.code(printed[:PRINTED_CHARS])
 
 
 def _joined(lines: Any) -> str:
