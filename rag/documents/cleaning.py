@@ -72,7 +72,13 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
             return data.decode("utf-8", errors="replace")
     if declared and (text := _decoded(data, declared)) is not None:
         return text
-    encoding = utf16_by_zeros(data) or _guess(data[:SAMPLE_BYTES])
+    sample = data[:SAMPLE_BYTES]
+    encoding = utf16_by_zeros(sample) or _of_a_short_text(sample)
+    if not encoding:
+        from charset_normalizer import from_bytes
+
+        best = from_bytes(sample, cp_isolation=LIKELY_ENCODINGS).best()
+        encoding = best.encoding if best else "cp1252"
     return data.decode(encoding, errors="replace")
 
 
@@ -85,15 +91,6 @@ def utf16_by_zeros(data: bytes) -> str | None:
         if half >= 2 and zeros > half * 0.7 and others < half * 0.1:
             return f"utf-16-{order}"
     return None
-
-
-def _guess(sample: bytes) -> str:
-    from charset_normalizer import from_bytes
-
-    if encoding := _of_a_short_text(sample):
-        return encoding
-    best = from_bytes(sample, cp_isolation=LIKELY_ENCODINGS).best()
-    return best.encoding if best else "cp1252"
 
 
 def _of_a_short_text(sample: bytes) -> str:

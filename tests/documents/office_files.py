@@ -28,14 +28,18 @@ def pdf(pages, *, title="", encrypt=None, bookmarks=()) -> bytes:
     return out.getvalue()
 
 
+def saved(document) -> bytes:
+    out = io.BytesIO()
+    document.save(out)
+    return out.getvalue()
+
+
 def docx(build) -> bytes:
     import docx as library
 
     document = library.Document()
     build(document)
-    out = io.BytesIO()
-    document.save(out)
-    return out.getvalue()
+    return saved(document)
 
 
 def pptx(build) -> bytes:
@@ -43,9 +47,7 @@ def pptx(build) -> bytes:
 
     presentation = library.Presentation()
     build(presentation)
-    out = io.BytesIO()
-    presentation.save(out)
-    return out.getvalue()
+    return saved(presentation)
 
 
 def xlsx(sheets) -> bytes:
@@ -57,9 +59,7 @@ def xlsx(sheets) -> bytes:
         sheet = book.create_sheet(title)
         for row in rows:
             sheet.append(row)
-    out = io.BytesIO()
-    book.save(out)
-    return out.getvalue()
+    return saved(book)
 
 
 def with_part(data: bytes, part: str, content: bytes) -> bytes:

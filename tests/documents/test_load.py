@@ -952,10 +952,9 @@ class TestXlsx:
         hidden = book.create_sheet("secret")
         hidden["A1"] = "hidden"
         hidden.sheet_state = state
-        out = io.BytesIO()
-        book.save(out)
+        out = office_files.saved(book)
 
-        assert "hidden" not in "".join(texts(read("a.xlsx", out.getvalue())))
+        assert "hidden" not in "".join(texts(read("a.xlsx", out)))
 
     def test_whose_parts_are_missing_is_named_with_the_reason(self):
         data = office_files.with_part(
@@ -988,10 +987,9 @@ class TestXlsx:
         for row in [["Region", "Goods"], ["North", "Bread"], [None, "Milk"], [None, "Tea"]]:
             book.active.append(row)
         book.active.merge_cells("A2:A3")
-        out = io.BytesIO()
-        book.save(out)
+        out = office_files.saved(book)
 
-        (text,) = texts(read("a.xlsx", out.getvalue()))
+        (text,) = texts(read("a.xlsx", out))
         assert text.endswith("| North | Bread |\n| North | Milk |\n|  | Tea |")
 
     def test_a_last_column_named_over_two_header_rows_keeps_its_name(self):
@@ -1006,10 +1004,9 @@ class TestXlsx:
             book.active.append(row)
         for merged in ("A1:A2", "B1:C1", "D1:D2"):
             book.active.merge_cells(merged)
-        out = io.BytesIO()
-        book.save(out)
+        out = office_files.saved(book)
 
-        (text,) = texts(read("a.xlsx", out.getvalue()))
+        (text,) = texts(read("a.xlsx", out))
         assert text.startswith("| Pier | Income Q1 | Income Q2 | Master |")
 
     def test_with_formulas_only_says_what_to_do(self):

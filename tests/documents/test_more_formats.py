@@ -12,6 +12,7 @@ from rag.documents.files import collect
 from rag.documents.limits import LoadLimits
 from rag.documents.readers.registry import load
 from rag.errors import TooLarge, Unreadable
+from tests.documents import office_files
 from tests.documents.office_files import docx, pptx, with_part
 
 LIMITS = LoadLimits()
@@ -198,10 +199,9 @@ class TestOldSheets:
         for at, cells in enumerate([("Lamp", "Price"), ("Argand", 40), ("Gas", 9.5)]):
             for column, value in enumerate(cells):
                 sheet.write(at, column, value)
-        out = io.BytesIO()
-        book.save(out)
+        out = office_files.saved(book)
 
-        document = read("lamps.xls", out.getvalue())
+        document = read("lamps.xls", out)
 
         assert "| Argand | 40 |" in document.sections[0].text
         assert "| Gas | 9.5 |" in document.sections[0].text

@@ -145,10 +145,9 @@ def test_the_title_of_a_chart_of_a_workbook_is_read_and_its_cells_are_not_read_t
     chart.add_data(Reference(book.active, min_col=2, min_row=1, max_row=3), titles_from_data=True)
     chart.title = "Prices in spring"
     book.create_chartsheet("Diagram").add_chart(chart)
-    file = io.BytesIO()
-    book.save(file)
+    file = office_files.saved(book)
 
-    found = read("prices.xlsx", file.getvalue())
+    found = read("prices.xlsx", file)
 
     text = "\n".join(section.text for section in found.sections)
     assert text.endswith("Chart: Prices in spring")
@@ -171,10 +170,9 @@ def test_a_hidden_sheet_is_told_of():
     book.active.append(["Name", "EUR"])
     book.active.append(["Aero", 3])
     book.create_sheet("Costs").sheet_state = "hidden"
-    data = io.BytesIO()
-    book.save(data)
+    data = office_files.saved(book)
 
-    assert read("prices.xlsx", data.getvalue()).report.left_out == ("sheet Costs: hidden",)
+    assert read("prices.xlsx", data).report.left_out == ("sheet Costs: hidden",)
 
 
 def test_tables_and_words_are_counted():

@@ -129,9 +129,7 @@ def pptx():
         added.text = text
         if name:
             added._r.get_or_add_rPr().set(name, value)
-    file = io.BytesIO()
-    presentation.save(file)
-    return file.getvalue()
+    return office_files.saved(presentation)
 
 
 def xlsx():
@@ -150,9 +148,7 @@ def xlsx():
             )
         ]
     )  # fmt: skip
-    file = io.BytesIO()
-    book.save(file)
-    return file.getvalue()
+    return office_files.saved(book)
 
 
 def odt():
@@ -292,22 +288,26 @@ def test_words_that_a_reviewer_struck_out_of_a_pdf_are_marked():
     corners = raw.FS_QUADPOINTSF(left, high, right, high, left, low, right, low)
     raw.FPDFAnnot_AppendAttachmentPoints(note, corners)
     raw.FPDFPage_CloseAnnot(note)
-    file = io.BytesIO()
-    document.save(file)
+    file = office_files.saved(document)
 
-    assert "The fee is ~~90 EUR~~ each." in text_of("a.pdf", file.getvalue())
+    assert "The fee is ~~90 EUR~~ each." in text_of("a.pdf", file)
 
 
-def test_notes_on_a_page_count_as_text_of_the_file(monkeypatch):
-    monkeypatch.setattr(reader.pictures, "is_installed", lambda: False)
+def marked_a_hundred_times(mark):
+    """A PDF whose page names one mark a hundred times."""
     objects = (
         "<</Type/Catalog/Pages 2 0 R>>",
         "<</Type/Pages/Kids[3 0 R]/Count 1>>",
         f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Annots[{'4 0 R ' * 100}]>>",
-        f"<</Type/Annot/Subtype/Text/Contents({'x' * 1000})/Rect[0 0 9 9]>>",
+        f"<</Type/Annot{mark}/Rect[0 0 9 9]>>",
     )
     body = "".join(f"{number} 0 obj{part}endobj\n" for number, part in enumerate(objects, 1))
-    file = f"%PDF-1.7\n{body}trailer<</Root 1 0 R>>\n%%EOF".encode()
+    return f"%PDF-1.7\n{body}trailer<</Root 1 0 R>>\n%%EOF".encode()
+
+
+def test_notes_on_a_page_count_as_text_of_the_file(monkeypatch):
+    monkeypatch.setattr(reader.pictures, "is_installed", lambda: False)
+    file = marked_a_hundred_times(f"/Subtype/Text/Contents({'x' * 1000})")
 
     with pytest.raises(TooLarge, match="has more than 20,000 characters"):
         load("a.pdf", file, limits=LoadLimits(max_characters=20_000))
@@ -324,14 +324,7 @@ def test_a_long_note_is_read_whole(monkeypatch):
 
 def test_of_a_mark_that_a_page_names_thousands_of_times_only_some_places_are_read(monkeypatch):
     quads, crossed = "0 9 9 9 0 0 9 0 " * 100, []
-    objects = (
-        "<</Type/Catalog/Pages 2 0 R>>",
-        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
-        f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Annots[{'4 0 R ' * 100}]>>",
-        f"<</Type/Annot/Subtype/StrikeOut/Contents(Late)/Rect[0 0 9 9]/QuadPoints[{quads}]>>",
-    )
-    body = "".join(f"{number} 0 obj{each}endobj\n" for number, each in enumerate(objects, 1))
-    file = f"%PDF-1.7\n{body}trailer<</Root 1 0 R>>\n%%EOF".encode()
+    file = marked_a_hundred_times(f"/Subtype/StrikeOut/Contents(Late)/QuadPoints[{quads}]")
     monkeypatch.setattr(reader.pictures, "is_installed", lambda: False)
     monkeypatch.setattr(reader, "page_lines", lambda _p, _s, rules: crossed.extend(rules) or [])
 

@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from rag.documents.readers.sheets import _Records
+from tests.documents import office_files
 from tests.documents.office_files import with_part
 from tests.documents.test_structures import ODF_NAMES, package, read, text_of
 
@@ -36,9 +37,7 @@ def xlsx():
     sheet.column_dimensions.group("E", "F", hidden=True)
     sheet["E2"].comment = Comment("Confidential", "Ann")
     book.create_sheet("Costs").sheet_state = "hidden"
-    file = io.BytesIO()
-    book.save(file)
-    return file.getvalue()
+    return office_files.saved(book)
 
 
 def xls():
@@ -54,9 +53,7 @@ def xls():
     for column in HIDDEN_COLUMNS:
         sheet.col(column - 1).hidden = True
     book.add_sheet("Costs").visibility = 1
-    file = io.BytesIO()
-    book.save(file)
-    return file.getvalue()
+    return office_files.saved(book)
 
 
 def ods():
@@ -148,10 +145,9 @@ def test_old_sheets_keep_their_marks_days_and_merged_cells():
         sheet.write_rich_text(row, 2, [("10", xlwt.easyfont("")), ("6", raised)])
         day = datetime.date(2026, 3, row)
         sheet.write(row, 3, day, xlwt.easyxf(num_format_str="YYYY-MM-DD"))
-    file = io.BytesIO()
-    book.save(file)
+    file = office_files.saved(book)
 
-    text = text_of("a.xls", file.getvalue())
+    text = text_of("a.xls", file)
 
     assert "| North | ~~90 EUR~~ | 10^6 | 2026-03-01 |" in text
     assert "| North | 75 EUR | 10^6 | 2026-03-02 |" in text
@@ -206,10 +202,9 @@ def test_formulas_of_an_old_sheet_that_were_never_computed_are_reported():
         sheet.write(0, 0, "Net")
         sheet.write(1, 0, 100)
     sheet.write(1, 1, xlwt.Formula("A2*1.19"))
-    file = io.BytesIO()
-    book.save(file)
+    file = office_files.saved(book)
 
-    report = read("a.xls", file.getvalue()).report
+    report = read("a.xls", file).report
 
     assert list(report.left_out) == ["sheet Sale: 1 formula without a stored result (B2)"]
 

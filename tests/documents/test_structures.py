@@ -9,6 +9,7 @@ import pytest
 from rag.documents.cleaning import clean, decode
 from rag.documents.limits import LoadLimits
 from rag.documents.readers.registry import load
+from tests.documents import office_files
 from tests.documents.test_runs import docx, run
 
 
@@ -114,10 +115,9 @@ def test_columns_of_a_slide_are_read_one_after_the_other():
                 column * 4_000_000, at * 900_000 - column * 20_000, 3_000_000, 400_000
             )
             box.text_frame.text = text
-    file = io.BytesIO()
-    presentation.save(file)
+    file = office_files.saved(presentation)
 
-    text = text_of("a.pptx", file.getvalue())
+    text = text_of("a.pptx", file)
 
     assert text.split("\n\n") == ["Basic", "9 EUR", "Premium", "29 EUR"]
 
@@ -188,10 +188,9 @@ class TestExcel:
         for row_of_sheet in (["Site", "Beds"], ["Nord", 41], ["Secret", 99], ["Sued", 12]):
             book.active.append(row_of_sheet)
         book.active.row_dimensions[3].hidden = True
-        file = io.BytesIO()
-        book.save(file)
+        file = office_files.saved(book)
 
-        parsed = read("a.xlsx", file.getvalue())
+        parsed = read("a.xlsx", file)
 
         assert "Secret" not in parsed.sections[-1].text + parsed.tables[0].rows
         assert parsed.report.left_out == ("sheet Sheet: 1 hidden row",)
@@ -205,10 +204,9 @@ class TestExcel:
         book.active.append(["Nord", 501, 123456789.55, 4006381333931, "=C2*1.19"])
         book.active["B2"].number_format = "00000"
         book.active["A2"].comment = Comment("Roof leaks", "K")
-        file = io.BytesIO()
-        book.save(file)
+        file = office_files.saved(book)
 
-        parsed = read("a.xlsx", file.getvalue())
+        parsed = read("a.xlsx", file)
         text = "\n".join(section.text for section in parsed.sections)
 
         assert "| Nord | 00501 | 123456789.55 | 4006381333931 | =C2*1.19 |" in text

@@ -145,8 +145,8 @@ class _OdfWalk:
         if element.tag == f"{DRAW}page":
             self.slide(element, depth)
         elif element.tag == f"{TEXT}h":
-            level = element.get(f"{TEXT}outline-level", "1")
-            self.outline.heading(int(level) if level.isdecimal() else 1, self.words(element))
+            level = _count(element.get(f"{TEXT}outline-level", "1"))
+            self.outline.heading(level, self.words(element))
         elif element.tag == f"{TEXT}p":
             self.outline.paragraph(self.words(element))
             self.notes(element)

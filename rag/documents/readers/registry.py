@@ -58,10 +58,7 @@ class AttachedFiles:
         self._count = 0
 
     def add(self, name: str, data: bytes) -> None:
-        """Read an attachment; one that cannot be read is reported.
-
-        Raises TooLarge like any reader.
-        """
+        """Read an attachment; one that cannot be read, or is too large, is reported."""
         self._count += 1
         if self._count > MOST_INSIDE or self._depth >= DEEPEST_INSIDE:
             self._outline.left_out.append(f"attachment {name}: too many, or too deep inside")

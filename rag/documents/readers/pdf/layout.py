@@ -217,12 +217,11 @@ class _PdfWriting:
             levels = style.levels_of(lines)
         position = 0
         whole = [one for one in drawn if len(one.rows) > 1 or self._goes_on(one.rows, one.edges)]
-        for table in [*whole, None]:
-            end = table.start if table else len(lines)
-            self._between(lines[position:end], levels[position:end])
-            if table:
-                self._table(table.rows, may_go_on=True, edges=table.edges)
-                position = table.end
+        for table in whole:
+            self._between(lines[position : table.start], levels[position : table.start])
+            self._table(table.rows, may_go_on=True, edges=table.edges)
+            position = table.end
+        self._between(lines[position:], levels[position:])
         self.outline.form_values(page.form_values)
         for note in page.notes:
             self.outline.paragraph(f"Note on this page: {note}")

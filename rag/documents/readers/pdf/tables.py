@@ -183,17 +183,16 @@ def header_of(lines: Sequence[PdfLine], place: HeaderPlace) -> tuple[list[str], 
     return [" ".join(word) for word in words], opening
 
 
-def _levels(lines: Sequence[PdfLine], size: float, place: HeaderPlace) -> Iterator[list[PdfCell]]:
-    """Yield cells of about one height from left to right, from the top down."""
-    ordered = sorted(lines, key=lambda line: -line.bottom)
-    tops: list[float] = []
-    for line in ordered:
-        is_new = not tops or tops[-1] - line.bottom > 0.32 * size
-        tops.append(line.bottom if is_new else tops[-1])
-    pairs = zip(tops, ordered, strict=True)
-    for _top, group in groupby(pairs, key=lambda pair: pair[0]):
-        cells = [cell for _top, line in group for cell in place.cells(line)]
-        yield sorted(cells, key=lambda cell: cell.left)
+def _levels(lines: Sequence[PdfLine], size: float, place: HeaderPlace) -> list[list[PdfCell]]:
+    """Return cells of about one height from left to right, from the top down."""
+    levels: list[list[PdfCell]] = []
+    top = float("inf")
+    for line in sorted(lines, key=lambda line: -line.bottom):
+        if top - line.bottom > 0.32 * size:
+            levels.append([])
+            top = line.bottom
+        levels[-1] += place.cells(line)
+    return [sorted(cells, key=lambda cell: cell.left) for cells in levels]
 
 
 def _spread(cells: Sequence[PdfCell], columns: Columns) -> list[str]:
@@ -206,12 +205,11 @@ def _spread(cells: Sequence[PdfCell], columns: Columns) -> list[str]:
         return [cell.text for cell in nearest]
     texts = [""] * len(columns)
     for cell in cells:
-        covered = [
-            index for index, centre in enumerate(centres) if cell.left <= centre <= cell.right
-        ]
-        distances = [abs(centre - _centre(cell)) for centre in centres]
-        for index in covered or [distances.index(min(distances))]:
-            texts[index] = f"{texts[index]} {cell.text}".strip()
+        places = range(len(columns))
+        covered = [place for place in places if cell.left <= centres[place] <= cell.right]
+        closest = min(places, key=lambda place: abs(centres[place] - _centre(cell)))
+        for place in covered or [closest]:
+            texts[place] = f"{texts[place]} {cell.text}".strip()
     return texts
 
 
@@ -272,26 +270,19 @@ def find_tables(lines: Sequence[PdfLine], levels: Sequence[int]) -> Iterator[Pdf
 
     `levels` are the lines' heading levels.
     """
-    free = 0
-    for table in [*_figure_tables(lines), None]:
-        end = table.start if table else len(lines)
-        yield from _word_tables(lines, levels, free, end)
-        if table:
-            yield table
-            free = table.end
-
-
-# ── Rows of figures ──────────────────────────────────────────────────────────────────────────
-
-
-def _figure_tables(lines: Sequence[PdfLine]) -> Iterator[PdfTable]:
     position = free = 0
     while position < len(lines):
         end = _run_end(lines, position) if _is_row(lines[position]) else position + 1
-        if end > position + 1 and (table := _figure_table(lines, free, position, end)):
+        table = _figure_table(lines, free, position, end) if end > position + 1 else None
+        if table:
+            yield from _word_tables(lines, levels, free, table.start)
             yield table
             free = table.end
         position = end
+    yield from _word_tables(lines, levels, free, len(lines))
+
+
+# ── Rows of figures ──────────────────────────────────────────────────────────────────────────
 
 
 def _is_row(line: PdfLine) -> bool:
