@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from rag.documents.limits import MEBIBYTE
 from rag.errors import TooLarge, Unreadable, UserError
@@ -236,9 +237,7 @@ def read_steadily(path: Path, *, name: str, max_bytes: int) -> bytes:
     try:
         for _attempt in range(READ_ATTEMPTS):
             _check_regular(path.stat(), name)  # before opening: some devices then act
-            # Without waiting, also if a pipe took its place that nothing writes to.
-            waits_not = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-            with os.fdopen(os.open(path, os.O_RDONLY | waits_not), "rb") as file:
+            with _opened(path) as file:
                 before = os.fstat(file.fileno())
                 _check_regular(before, name)
                 data = file.read(max_bytes + 1) if before.st_size <= max_bytes else b""
@@ -255,6 +254,12 @@ def read_steadily(path: Path, *, name: str, max_bytes: int) -> bytes:
         name,
         "the file was being written to while it was read. Ingest it again when it is complete.",
     )
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a file without waiting, also if a pipe took its place that nothing writes to."""
+    waits_not = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    return os.fdopen(os.open(path, os.O_RDONLY | waits_not), "rb")
 
 
 def _check_regular(status: os.stat_result, name: str) -> None:
