@@ -113,7 +113,7 @@ OTHER_MAGIC = {
 }
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
-NAMED_BY_CONTENT = {".pdf", ".docx", ".pptx", ".xlsx"}  # no text file has such a name
+NO_TEXT_ENDINGS = {".pdf", ".docx", ".pptx", ".xlsx"}
 HTML_STARTS = (b"<!doctype html", b"<html")
 XML_STARTS = (b"<?xml", b"<svg")
 
@@ -213,7 +213,7 @@ def _is_binary(data: bytes) -> bool:
 def _text_kind(name: str, data: bytes) -> FileKind:
     ending = ending_of(name)
     start = data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    is_html, is_named = start.startswith(HTML_STARTS), ending in NAMED_BY_CONTENT
+    is_html, is_named = start.startswith(HTML_STARTS), ending in NO_TEXT_ENDINGS
     if _is_binary(data) or (is_named and not is_html):
         description = f"a binary file of an unknown format; {SAVE_AS}"
         if is_named:
