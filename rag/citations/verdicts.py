@@ -44,16 +44,15 @@ from rag.records import (
 )
 from rag.runtime.budget import paced
 from rag.seams import Embedder, Retriever
-from rag.seams.models import Judge, JudgeVerdict, OpenStatement
+from rag.seams.models import Judge, OpenStatement
 
-COUNTED = 12  # so many things a writer counts himself
+COUNTED = 12  # so many things a writer or a reader counts himself
 MOST_OPERANDS = 12  # figures of one statement that are combined
 _EMPHASIS = frozenset("*_`~\\")
 _VERSION = regex.compile(r"(?<![\w.])v?(\d+(?:\.\d+){2,})(?![\w.]*\d)")
 _ROUNDING = regex.compile(r"\d[.,](\d+)(?!.*\d)")
 _OF_YEARS = regex.compile(r"\b\d{4}[-–/]$")  # 2018–19
 _CODE = regex.compile(r"(`+)[^`\n]+\1")
-_SHARE = "%"
 
 
 def check_figures(
@@ -205,25 +204,22 @@ def _is_claimed(figure: Figure) -> bool:
 def is_rounded(figure: Figure, other: Figure, spelled: str) -> bool:
     """Whether a figure is another one rounded to its last written place.
 
-    Amounts of one dimension alone are compared, each in its own unit.
+    That is .1 of `2.5 kg` and 1 of `1,200`. Amounts of one dimension alone are compared, each in
+    its own unit.
     """
     if figure.kind != "amount" or other.kind != "amount":
         return False
     if figure.dimension != other.dimension and figure.unit and other.unit:
         return False
     factor = DIMENSIONS.get(figure.unit, ("", 1.0))[1] if figure.unit and other.unit else 1.0
-    half = _last_place(spelled) * figure.scale / 2
+    decimals = _ROUNDING.search(spelled)
+    is_grouped = decimals is not None and len(decimals[1]) == 3
+    last_place = 10.0 ** -len(decimals[1]) if decimals and not is_grouped else 1.0
+    half = last_place * figure.scale / 2
     return any(
         abs(abs(figure.value) - abs(end) / factor) <= half * (1 + 1e-9)
         for end in (other.values if figure.unit and other.unit else other.ends)
     )
-
-
-def _last_place(spelled: str) -> float:
-    """Return the value of one in the last written digit: .1 of `2.5 kg`, 1 of `1,200`."""
-    decimals = _ROUNDING.search(spelled)
-    is_grouped = decimals is not None and len(decimals[1]) == 3
-    return 10.0 ** -len(decimals[1]) if decimals and not is_grouped else 1.0
 
 
 def follows(figure: Figure, operands: Sequence[Figure], spelled: str) -> bool:
@@ -247,29 +243,30 @@ def follows(figure: Figure, operands: Sequence[Figure], spelled: str) -> bool:
 def _combined(one: Figure, other: Figure, figure: Figure) -> Iterator[float]:
     """Yield the results of each operation, in the base unit of the figure."""
     a, b = one.base, other.base
-    if one.dimension == other.dimension == figure.dimension and figure.unit != _SHARE:
+    if one.dimension == other.dimension == figure.dimension and figure.unit != "%":
         yield from (a + b, abs(a - b))
     if not (one.unit and other.unit) and figure.dimension in (one.dimension, other.dimension):
         yield a * b  # so many of so much
-    if one.dimension == other.dimension and a and b and (figure.unit == _SHARE or not figure.unit):
-        times = 100 if figure.unit == _SHARE else 1
+    if one.dimension == other.dimension and a and b and figure.unit in ("%", ""):
+        times = 100 if figure.unit == "%" else 1
         yield from (times * a / b, times * b / a)
         yield from (times * abs(a - b) / b, times * abs(a - b) / a)
 
 
 _REPEATED_FROM = 0.5  # of a closing's words that were cited above, or stand in what was cited
-_COUNTED = 12  # so many things a reader counts for himself
 _CARRIED_FROM = 0.75  # of the words of a statement without a number, in one window
 _NO_SOURCE = Judgement(Verdict.OFF_SUBJECT, "There is no such source.")
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedAnswer:
-    """The verdict of every citation of a text, and the statements without a source."""
+class CheckedText:
+    """A text with canonical citations, their verdicts, and the unsupported statements."""
 
+    text: str
     citations: tuple[Citation, ...]
     unsourced: tuple[Unsourced, ...]
-    figures: tuple[CheckedFigure, ...] = ()
+    sources: Mapping[int, Source]  # what the numbers stand for
+    figures: tuple[CheckedFigure, ...] = ()  # of statements that cite something
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,16 +283,6 @@ class JudgedPart:
         """Whether the part is the label of a row or column."""
         return self.statement.kind == "row" and self.compared.row is None
 
-    @property
-    def is_computed(self) -> bool:
-        """Whether the part follows from figures of its sources."""
-        return any(verdict.verdict is Verdict.COMPUTED for verdict in self.verdicts.values())
-
-    @property
-    def is_warned(self) -> bool:
-        """Whether each of its numbers has a warning."""
-        return all(verdict.verdict.is_warning for verdict in self.verdicts.values())
-
 
 def check(
     text: str,
@@ -304,7 +291,7 @@ def check(
     *,
     embedder: Embedder | None = None,
     user: Iterable[str] = (),
-) -> CheckedAnswer:
+) -> CheckedText:
     """Judge each statement for each of its numbers; one that `sources` lacks carries nothing.
 
     What words do not make certain, `judge` is asked for, warnings too; it takes its time. With an
@@ -327,9 +314,13 @@ def check(
         and not above.repeats(statement)
         and not _is_carried(bare(text, statement), texts)
     )
-    recomputed = [(part.clause.start, part.clause.end) for part in judged if part.is_computed]
+    recomputed = [
+        (part.clause.start, part.clause.end)
+        for part in judged
+        if any(judgement.verdict is Verdict.COMPUTED for judgement in part.verdicts.values())
+    ]
     figures = check_figures(text, statements, sources, user=user, recomputed=recomputed)
-    return CheckedAnswer(citations, tuple(unsourced), figures)
+    return CheckedText(text, citations, tuple(unsourced), sources, figures)
 
 
 def judge_parts(
@@ -376,35 +367,28 @@ def _for_each(
 def _with_judge(
     judged: list[JudgedPart], sources: Mapping[int, SourceText], judge: Judge
 ) -> list[JudgedPart]:
-    """Replace open verdicts by those of a judge, shown as the judge's."""
-    undecided = {
-        (index, number): _open_statement(part.compared, number, sources[number])
-        for index, part in enumerate(judged)
-        for number, judgement in part.verdicts.items()
-        if part.statement.states and number in sources and not judgement.verdict.is_certain
-    }
+    """Replace open verdicts by those of a judge, shown as the judge's.
+
+    If both warn, what the comparison says of the source stays.
+    """
+    undecided: dict[tuple[int, int], OpenStatement] = {}
+    for index, part in enumerate(judged):
+        text = " ".join(f"{part.compared.around} {part.compared.text}".split())
+        for number, judgement in part.verdicts.items():
+            if part.statement.states and number in sources and not judgement.verdict.is_certain:
+                windows = tuple(nearest_windows(part.compared, sources[number]))
+                undecided[index, number] = OpenStatement(text, windows, number)
     if not undecided:
         return judged
     verdicts = [dict(part.verdicts) for part in judged]
     answers = judge.judge([*undecided.values()])
     for (index, number), answer in zip(undecided, answers, strict=True):
-        verdicts[index][number] = _judged(answer, verdicts[index][number], judge)
+        by_words = verdicts[index][number].verdict
+        if answer is not None and not (by_words.is_warning and answer.verdict is by_words):
+            verdicts[index][number] = Judgement(answer.verdict, answer.reason, 0.5, judge.name)
     return [
         replace(part, verdicts=by_number) for part, by_number in zip(judged, verdicts, strict=True)
     ]
-
-
-def _judged(judged: JudgeVerdict | None, by_words: Judgement, judge: Judge) -> Judgement:
-    """Return the judge's verdict; if both warn, keep what the comparison says of the source."""
-    is_shared = by_words.verdict.is_warning and judged and judged.verdict is by_words.verdict
-    if judged is None or is_shared:
-        return by_words
-    return Judgement(judged.verdict, judged.reason, 0.5, judge.name)
-
-
-def _open_statement(statement: ComparedStatement, number: int, source: SourceText) -> OpenStatement:
-    text = " ".join(f"{statement.around} {statement.text}".split())
-    return OpenStatement(text, tuple(nearest_windows(statement, source)), number)
 
 
 def _clause_to_compare(text: str, statement: Statement, part: Clause) -> ComparedStatement:
@@ -473,7 +457,7 @@ class _Above:
             *(
                 read_alone(f"{part.compared.around} {part.compared.text}")
                 for part in judged
-                if not part.is_warned
+                if not all(judgement.verdict.is_warning for judgement in part.verdicts.values())
             ),
         ]
 
@@ -491,7 +475,7 @@ class _Above:
         figures = all(
             any(agree(figure, there) for there in self.figures)
             for figure in reading.figures
-            if figure.unit or figure.value > _COUNTED
+            if figure.unit or figure.value > COUNTED
         )
         return figures and share(reading.words, self.words) >= _REPEATED_FROM
 
@@ -529,57 +513,38 @@ def attribute(text: str, sources: Mapping[int, Source]) -> AttributedText:
             compared = ComparedStatement(bare(text, statement), lead.strip(" #*:\n"))
             carrying = (number for number, source in texts.items() if carries(compared, source))
             placed += [(statement, number) for number in islice(carrying, 1)]
-    return _written(text, placed) if placed else AttributedText(text, ())
-
-
-def _written(text: str, placed: Sequence[tuple[Statement, int]]) -> AttributedText:
-    """Return the text with these citations, without any not read as a marker there."""
-    attributed = _inserted(text, placed)
-    starts = {marker.start for marker in find_markers(attributed.text)}
-    numbered = zip(placed, attributed.citations, strict=True)
-    stand = [place for place, citation in numbered if citation.start in starts]
-    return attributed if len(stand) == len(placed) else _written(text, stand)
+    while placed:
+        attributed = _inserted(text, placed)
+        starts = {marker.start for marker in find_markers(attributed.text)}
+        numbered = zip(placed, attributed.citations, strict=True)
+        legible = [place for place, citation in numbered if citation.start in starts]
+        if len(legible) == len(placed):
+            return attributed
+        placed = legible
+    return AttributedText(text, ())
 
 
 def _inserted(text: str, placed: Sequence[tuple[Statement, int]]) -> AttributedText:
+    """Insert a marker at the end of each statement, before its full stop."""
     pieces: list[str] = []
     citations: list[Citation] = []
     position = length = 0
     for statement, number in placed:
-        before, marker = _place(text, statement, number)
-        pieces += [text[position:before], marker]
-        length += before - position + len(marker)
-        position = before
+        stop = _STOP.search(text, max(statement.start, statement.end - 20), statement.end)
+        words = text[statement.start : stop.start() if stop else statement.end].rstrip()
+        place = statement.start + len(words)
+        marker = f"[{number}]" if _UNSPACED.match(text[place - 1 : place]) else f" [{number}]"
+        pieces += [text[position:place], marker]
+        length += place - position + len(marker)
+        position = place
         start = length - len(marker.lstrip())
         citations.append(Citation(number, start, length, Verdict.SUPPORTED, attributed=True))
     return AttributedText("".join(pieces) + text[position:], tuple(citations))
 
 
-def _place(text: str, statement: Statement, number: int) -> tuple[int, str]:
-    """Return where a marker goes, before the full stop, and its text with a blank if words have
-    any.
-    """
-    match = _STOP.search(text, max(statement.start, statement.end - 20), statement.end)
-    place = match.start() if match else statement.end
-    place = statement.start + len(text[statement.start : place].rstrip())
-    blank = "" if _UNSPACED.match(text[place - 1 : place]) else " "
-    return place, f"{blank}[{number}]"
-
-
 LOOKED_UP = 40  # statements of one text for which the library is searched
 LONGEST_LOOKED_UP = 600  # characters of one that are searched for
 HITS_OF_A_CLAIM = 3
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedText:
-    """A text with canonical citations, their verdicts, and the unsupported statements."""
-
-    text: str
-    citations: tuple[Citation, ...]
-    unsourced: tuple[Unsourced, ...]
-    sources: Mapping[int, Source]  # what the numbers stand for
-    figures: tuple[CheckedFigure, ...] = ()  # of statements that cite something
 
 
 def check_text(
@@ -590,28 +555,22 @@ def check_text(
     judge: Judge | None = None,
 ) -> CheckedText:
     """Return the verdict of each number of a text, from its own source alone."""
-    read = canonical(text)
-    answer = check(read, sources, judge, embedder=embedder)
-    return CheckedText(read, answer.citations, answer.unsourced, sources, answer.figures)
+    return check(canonical(text), sources, judge, embedder=embedder)
 
 
 def cite_text(
     text: str, retriever: Retriever, readable: Readable, *, embedder: Embedder | None = None
 ) -> CheckedText:
     """Check a text as `check_text` does, numbering what the library has on each statement."""
-    bare = without_markers(canonical(text))
-    sources = _looked_up(bare, retriever, readable)
-    return check_text(attribute(bare, sources).text, sources, embedder=embedder)
-
-
-def _looked_up(text: str, retriever: Retriever, readable: Readable) -> dict[int, Source]:
+    unmarked = without_markers(canonical(text))
     hits: dict[str, Hit] = {}
-    statements = [statement for statement in read_statements(text) if statement.states]
+    statements = [statement for statement in read_statements(unmarked) if statement.states]
     for statement in statements[:LOOKED_UP]:
-        claim = text[statement.start : statement.end][:LONGEST_LOOKED_UP]
+        claim = unmarked[statement.start : statement.end][:LONGEST_LOOKED_UP]
         for hit in retriever.search(claim, readable, limit=HITS_OF_A_CLAIM):
             hits.setdefault(hit.chunk.id, hit)
-    return {number: as_source(hit, number) for number, hit in enumerate(hits.values(), start=1)}
+    sources = {number: as_source(hit, number) for number, hit in enumerate(hits.values(), start=1)}
+    return check_text(attribute(unmarked, sources).text, sources, embedder=embedder)
 
 
 def sources_from_texts(texts: Iterable[tuple[int, str, str]]) -> dict[int, Source]:
