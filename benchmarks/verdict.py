@@ -19,7 +19,7 @@ from benchmarks.verdict_sets import ANSWERED, RIGHT, SETS, WRONG, print_table, s
 from rag.chat.decision import weakness
 from rag.citations.markers import cited_numbers, keep_markers
 from rag.citations.register import as_source
-from rag.citations.verdicts import CheckedAnswer, attribute, check
+from rag.citations.verdicts import CheckedText, attribute, check
 from rag.documents.chunking import cut
 from rag.documents.limits import LoadLimits
 from rag.documents.readers.registry import load
@@ -160,7 +160,7 @@ def kind_of(label: str, style: str) -> str:
     return DISHONEST if style in OTHERS else DISTORTED
 
 
-def warnings_in(checked: CheckedAnswer, start: int, end: int) -> list[str]:
+def warnings_in(checked: CheckedText, start: int, end: int) -> list[str]:
     """What is said against the statement at this place; "" where nothing is."""
     found = [
         f"{c.verdict}: {c.reason}"
@@ -184,7 +184,7 @@ def of_cases(path: Path) -> Iterator[Unnumbered]:
             right = cited if label != "D" else frozenset[int]()
             if style == "wrong citation":
                 right = frozenset(answer.sources) - cited
-            yield keep_markers(said, lambda _: False).text, answer.sources, right
+            yield keep_markers(said, lambda _: False), answer.sources, right
 
 
 def of_set(data: Path, name: str, *, dev: bool) -> Iterator[Unnumbered]:
@@ -282,7 +282,7 @@ class Knowing:
 def cosine(said: str, source: Source, embedder: Embedder) -> float:
     """The plain baseline: of the statement and the nearest sentence of its source."""
     windows = [each.text[:250] for each in read_windows(source.passage) if each.kind != "cell"]
-    own, *vectors = embedder.embed([keep_markers(said, lambda _: False).text, *windows])
+    own, *vectors = embedder.embed([keep_markers(said, lambda _: False), *windows])
     return max(float(each @ own) for each in vectors)
 
 

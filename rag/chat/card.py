@@ -174,7 +174,7 @@ def unchecked(draft: Draft, allowed: Callable[[int], bool]) -> Answer:
         text, json_text = json_in_words(text), text
     notices = tuple(draft.notices)
     # What was code in a text alone may be none in a list of them.
-    visible = sanitise(keep_markers(text, allowed).text)
+    visible = sanitise(keep_markers(text, allowed))
     return Answer(
         visible,
         model=draft.model,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from rag.citations.markers import cited_numbers, keep_markers
+from rag.citations.markers import cited_numbers, without_markers
 from rag.language.names import Name, TypedNames, typed_names
 from rag.language.words import QUESTION_WORDS, STOP_WORDS, content_words, phrases, tokens
 from rag.records import (
@@ -262,4 +262,4 @@ def source_numbers(question: str) -> tuple[int, ...]:
 
 
 def _searched(text: str) -> str:
-    return " ".join(keep_markers(text, lambda _number: False).text.split()) or text
+    return " ".join(without_markers(text).split()) or text

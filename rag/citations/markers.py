@@ -2,26 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from rag.citations import grammar
 from rag.citations.grammar import FIGURE, Marker, MarkerGroup, Scanner
-from rag.language.lazy_patterns import regex
 from rag.language.words import memoised, phrases
-
-if TYPE_CHECKING:
-    import regex
-
-
-@dataclass(frozen=True, slots=True)
-class FilteredText:
-    """A text with allowed markers only, and the numbers that were removed."""
-
-    text: str
-    removed: tuple[int, ...]
-
 
 _FIGURE = re.compile(rf"[\d{grammar.SUPERSCRIPT}]")  # no citation is without one
 
@@ -45,21 +30,20 @@ def cited_numbers(text: str) -> list[int]:
     return list(dict.fromkeys(n for marker in find_markers(text) for n in marker.numbers))
 
 
-def keep_markers(text: str, allowed: Callable[[int], bool]) -> FilteredText:
+def keep_markers(text: str, allowed: Callable[[int], bool]) -> str:
     """Rewrite every citation to `[n]` if its number is allowed, else remove it.
 
     A blank, a comma or brackets that would be left over are removed, too.
     """
     if not FIGURE.search(text):
-        return FilteredText(text, ())
+        return text
     rewriter = Rewriter(allowed)
-    rewritten = rewriter.feed(text) + rewriter.finish()
-    return FilteredText(rewritten, tuple(rewriter.removed))
+    return rewriter.feed(text) + rewriter.finish()
 
 
 def without_markers(text: str) -> str:
     """Return a text without its citations."""
-    return keep_markers(text, lambda _: False).text
+    return keep_markers(text, lambda _: False)
 
 
 def marker_text(numbers: Sequence[int]) -> str:
@@ -67,16 +51,24 @@ def marker_text(numbers: Sequence[int]) -> str:
     return "".join(f"[{number}]" for number in numbers)
 
 
-def renumber(text: str, numbers: Mapping[int, int]) -> str:
-    """Return the text with other numbers; a number without a new one becomes `(n)`."""
+def replace_markers(text: str, spell: Callable[[Marker], str]) -> str:
+    """Return the text with what `spell` says in the place of each marker."""
     pieces, end = [], 0
     for marker in find_markers(text):
-        pieces.append(text[end : marker.start])
-        there = [numbers[number] for number in marker.numbers if number in numbers]
-        gone = [str(number) for number in marker.numbers if number not in numbers]
-        pieces.append(marker_text(there) + (f"({', '.join(gone)})" if gone else ""))
+        pieces += [text[end : marker.start], spell(marker)]
         end = marker.end
     return "".join([*pieces, text[end:]])
+
+
+def renumber(text: str, numbers: Mapping[int, int]) -> str:
+    """Return the text with other numbers; a number without a new one becomes `(n)`."""
+
+    def spell(marker: Marker) -> str:
+        there = [numbers[number] for number in marker.numbers if number in numbers]
+        gone = [str(number) for number in marker.numbers if number not in numbers]
+        return marker_text(there) + (f"({', '.join(gone)})" if gone else "")
+
+    return replace_markers(text, spell)
 
 
 # ── Documents' own markers ───────────────────────────────────────────────────────────────────
@@ -99,14 +91,21 @@ _PLAIN = re.compile(r"(?:\b[^\W\d]\w*)?(?:\[[\d,;\s–-]+\])+")
 @memoised
 def neutralise(text: str) -> str:
     """Make all that looks like a citation in a document harmless: `[1]` becomes `(1)`."""
-    plain = grammar.FOREIGN.sub(_figures, text) if "cite" in text else text
+    plain = text
+    if "cite" in text:
+        plain = grammar.FOREIGN.sub(lambda match: f"({', '.join(match.captures('number'))})", text)
     plain = _CANDIDATE.sub(_harmless, plain)
     if not _FIGURE.search(plain):
         return plain
-    harmless = "".join(
-        _in_parentheses(token) if isinstance(token, MarkerGroup) else _neutralised_inside(token)
-        for token in Scanner().scan(plain, final=True)
-    )
+    pieces: list[str] = []
+    for token in Scanner().scan(plain, final=True):
+        if isinstance(token, MarkerGroup):
+            pieces.append(_in_parentheses(token))
+        elif _is_apart(token):  # in a longer text it may cease to be; no fence begins within a line
+            pieces.append(token[0] + neutralise(f".{token[1:]}")[1:])
+        else:
+            pieces.append(token)
+    harmless = "".join(pieces)
     return harmless if harmless == text else neutralise(harmless)  # `[<sup>1</sup>]`: `[(1)]`
 
 
@@ -126,21 +125,9 @@ def as_it_stands(text: str) -> str:
     return shown if is_safe else neutralise(text)
 
 
-def _neutralised_inside(token: str) -> str:
-    """Neutralise mathematics or code, which may cease to be it in a longer text.
-
-    Nothing in it begins a line, so a fence there is none.
-    """
-    return token[0] + neutralise(f".{token[1:]}")[1:] if _is_apart(token) else token
-
-
 def _is_apart(token: str) -> bool:
     """Whether a token is mathematics, code or a tag."""
     return token[:1] in ("$", "\\", "<") and len(token) > 2
-
-
-def _figures(match: "regex.Match[str]") -> str:
-    return f"({', '.join(match.captures('number'))})"
 
 
 def _harmless(match: re.Match[str]) -> str:
@@ -256,7 +243,16 @@ class Rewriter:
         for marker, between in zip(cited.markers, cited.between, strict=True):
             spelled = marker_text([number for number in marker.numbers if number in allowed])
             markers += (between if markers else "") + spelled if spelled else ""
-        return self._write(markers) if markers else self._remove(cited.leaves)
+        if markers:
+            joins = self._line.endswith(("\\", "^")) or grammar.is_index(self._line)
+            lead = self._gap or (" " if joins and self._after != "kept" else "")
+            return self._put(lead + markers, after="kept")
+        if cited.leaves:
+            return self._literal(cited.leaves)
+        if self._could_become():
+            return self._put(self._gap + "…")
+        self._after = "removed"
+        return ""
 
     def _wants_value(self, spelled: str, numbers: Sequence[int]) -> bool:
         """Whether the words before expect figures in brackets: `CI [9, 25]`.
@@ -269,19 +265,6 @@ class Rewriter:
         line = self._line + self._gap
         wanted = bool(_WANTS_VALUE.search(line))
         return wanted and (is_year or not grammar.INTRODUCES.match(line))
-
-    def _write(self, marker: str) -> str:
-        joins = self._line.endswith(("\\", "^")) or grammar.is_index(self._line)
-        lead = self._gap or (" " if joins and self._after != "kept" else "")
-        return self._put(lead + marker, after="kept")
-
-    def _remove(self, leaves: str) -> str:
-        if leaves:
-            return self._literal(leaves)
-        if self._could_become():
-            return self._put(self._gap + "…")
-        self._after = "removed"
-        return ""
 
     def _could_become(self) -> bool:
         """Whether the text that follows could turn the line's end into a citation, code or

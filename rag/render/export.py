@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
-from rag.citations.markers import cited_numbers, find_markers, neutralise, without_markers
+from rag.citations.markers import cited_numbers, neutralise, replace_markers, without_markers
 from rag.citations.statements import read_statements
 from rag.records import Message, MessageStatus, Role, Session, Source, SourceState
 from rag.render.gate import in_words, outgoing, standalone
@@ -62,12 +62,10 @@ def _exported_message(message: Message, by_number: Mapping[int, Source]) -> str:
 
 def _footnoted(text: str, by_number: Mapping[int, Source]) -> str:
     """Replace markers by footnote references; numbers without a source stay as they are."""
-    parts, position = [], 0
-    for marker in find_markers(text):
-        parts.append(text[position : marker.start])
-        parts += [f"[^{n}]" if n in by_number else f"[{n}]" for n in marker.numbers]
-        position = marker.end
-    return "".join([*parts, text[position:]])
+    return replace_markers(
+        text,
+        lambda marker: "".join(f"[^{n}]" if n in by_number else f"[{n}]" for n in marker.numbers),
+    )
 
 
 def _footnote(source: Source) -> str:

@@ -4,7 +4,7 @@ Such clients name no session: they send all or a part of the messages they keep.
 them, known by their fingerprints, tell which conversation it is (`rag.citations.register`).
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import sha256
@@ -13,7 +13,7 @@ from sqlalchemy import Engine, delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from rag.citations.gate import canonical, in_words
-from rag.citations.markers import cited_numbers, find_markers, marker_text
+from rag.citations.markers import cited_numbers, renumber
 from rag.citations.register import Fingerprint, possible_fingerprints
 from rag.db import (
     answer_fingerprints,
@@ -159,18 +159,12 @@ def calls_key(question: str, call_ids: Iterable[str]) -> str:
     return sha256(f"\0calls\0{text}".encode()).hexdigest()
 
 
-def quoted(message: ImportedMessage, registered: Container[int] = ()) -> ImportedMessage:
+def quoted(message: ImportedMessage, registered: Iterable[int] = ()) -> ImportedMessage:
     """Return a client's message with its unregistered numbers turned into text."""
     if message.role != Role.ASSISTANT:
         return message
-    text, pieces, position = canonical(in_words(message.content)), list[str](), 0
-    for marker in find_markers(text):
-        ours = [number for number in marker.numbers if number in registered]
-        others = [str(number) for number in marker.numbers if number not in registered]
-        spelled = marker_text(ours) + (f"({', '.join(others)})" if others else "")
-        pieces += [text[position : marker.start], spelled]
-        position = marker.end
-    return replace(message, content="".join(pieces) + text[position:])
+    text = canonical(in_words(message.content))
+    return replace(message, content=renumber(text, {number: number for number in registered}))
 
 
 def reserve_numbers(
