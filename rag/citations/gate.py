@@ -92,16 +92,12 @@ def _lines(value: Any, depth: int = 0) -> Iterator[str]:
         if isinstance(entry, dict | list) and entry:
             yield lead.rstrip()
             yield from _lines(entry, depth + 1)
-        else:
-            yield lead + ("\n" + "  " * (depth + 1)).join(_scalar(entry).splitlines())
-
-
-def _scalar(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)  # as programs in JavaScript write it
-    return "" if value in ({}, []) else json.dumps(value)
+            continue
+        if isinstance(entry, float) and entry.is_integer():
+            entry = int(entry)  # as programs in JavaScript write it
+        if not isinstance(entry, str):
+            entry = "" if entry in ({}, []) else json.dumps(entry)
+        yield lead + ("\n" + "  " * (depth + 1)).join(entry.splitlines())
 
 
 def _as_code(text: str) -> str:
@@ -378,33 +374,30 @@ class JsonGate:
     def _read(self) -> Iterator[str]:
         text, position = self._buffer, 0
         while position < len(text) and not self._has_ended:
-            if text[position] == '"':
+            sign = text[position]
+            if sign == '"':
                 match = _TEXT.match(text, position)
                 if match is None:
                     break
                 yield match[0] if self._is_name else self._gated(match[0])
                 position = match.end()
-                continue
-            if text[position] in "{}[],:":
-                self._structure(text[position])
-                yield text[position]
+            elif sign in "{}[],:":
+                if sign in "{[":
+                    self._open.append(sign)
+                elif sign in "}]":
+                    self._open.pop()
+                    self._has_ended = not self._open
+                self._is_name = self._open[-1:] == ["{"] and sign in "{,"
+                yield sign
                 position += 1
-                continue
-            between = _BETWEEN.match(text, position)
-            end = between.end() if between else position
-            if end == position:
-                raise UnreadableReply("the model's reply is not the JSON that was asked for")
-            yield text[position:end]
-            position = end
+            else:
+                between = _BETWEEN.match(text, position)
+                end = between.end() if between else position
+                if end == position:
+                    raise UnreadableReply("the model's reply is not the JSON that was asked for")
+                yield text[position:end]
+                position = end
         self._buffer = "" if self._has_ended else text[position:]
-
-    def _structure(self, sign: str) -> None:
-        if sign in "{[":
-            self._open.append(sign)
-        elif sign in "}]":
-            self._open.pop()
-            self._has_ended = not self._open
-        self._is_name = bool(self._open) and self._open[-1] == "{" and sign in "{,"
 
     def _gated(self, quoted: str) -> str:
         try:
@@ -426,14 +419,10 @@ def markers_in_json(text: str) -> list[tuple[int, int, int]]:
     markers = []
     for quoted in _NAME_OR_TEXT.finditer(text):
         if quoted["colon"] is None:
-            places = _places(quoted["text"], quoted.start())
+            start, end = quoted.span("text")
+            # Where each character of the text stands, and where the text ends.
+            places = [sign.start() for sign in _SIGN.finditer(text, start + 1, end - 1)] + [end - 1]
             for marker in find_markers(json.loads(quoted["text"], strict=False)):
-                start, end = places[marker.start], places[marker.end]
-                markers += [(number, start, end) for number in marker.numbers]
+                span = places[marker.start], places[marker.end]
+                markers += [(number, *span) for number in marker.numbers]
     return markers
-
-
-def _places(quoted: str, position: int) -> list[int]:
-    """Return where each character of a JSON text stands, and where the text ends."""
-    signs = _SIGN.finditer(quoted, 1, len(quoted) - 1)
-    return [*(position + sign.start() for sign in signs), position + len(quoted) - 1]

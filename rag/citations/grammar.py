@@ -509,9 +509,11 @@ class Scanner:
         if char == "{":
             return not before or before[-1].isspace()
         if char not in "*_":
-            group = "raised" if char in SUPERSCRIPT else "figure"
-            figure = match.groupdict().get(group)
-            return not (figure and _is_exponent(before, figure))
+            figure = match.groupdict().get("raised" if char in SUPERSCRIPT else "figure")
+            if not figure:
+                return True
+            is_power = figure.strip().translate(_RAISED_TO) in ("2", "3")
+            return not (EXPONENT.match(before) or (is_power and UNIT.match(before)))
         run = re.escape(match["run"])
         is_open = len(re.findall(rf"(?<![*_]){run}(?![*_])", before)) % 2
         return not (is_open or before.endswith(char) or (char == "_" and before[-1:].isalnum()))
@@ -581,8 +583,3 @@ def _ranges(match: "regex.Match[str]") -> list[str]:
         return match.captures("range")
     ranges = [part.translate(_RAISED_TO) for part in re.split(r"[,˒⸴]", raised[0])]
     return [] if any(range_.startswith("0") for range_ in ranges) else ranges
-
-
-def _is_exponent(before: str, figure: str) -> bool:
-    is_power = figure.strip().translate(_RAISED_TO) in ("2", "3")
-    return bool(EXPONENT.match(before) or (is_power and UNIT.match(before)))

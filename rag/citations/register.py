@@ -186,9 +186,9 @@ def stored_keys(user: str, question: str, answer: str) -> frozenset[str]:
     for letters in (whole, _NUMBERS.sub("", whole)):
         keys.add(_key(user, "whole", letters))
         keys.add(_key(user, "pair", letters, _question_letters(question)))
-    return frozenset(
-        keys | ({_key(user, "head", _uncut_beginning(whole))} if len(whole) > HEAD else set())
-    )
+    if len(whole) > HEAD:
+        keys.add(_key(user, "head", _uncut_beginning(whole)))
+    return frozenset(keys)
 
 
 def possible_fingerprints(user: str, question: str | None, answer: str) -> list[Fingerprint]:

@@ -315,9 +315,14 @@ def is_near(
     In each source the window with most common words is compared first, which mostly decides: the
     model takes some milliseconds a window. None if no model answers.
     """
-    nearest = [_nearest(words, source) for source in sources]
-    firsts = [texts[0] for texts in nearest]
-    others = [text for texts in nearest for text in texts[1:]]
+    firsts: list[str] = []
+    others: list[str] = []
+    for source in sources:
+        near = source.nearest(words)
+        texts = [f"{place.window.around} {place.reading.text}" for place in near] or [source.text]
+        first, *rest = (text[:_LONGEST] for text in texts)
+        firsts.append(first)
+        others += rest
     try:
         vector, *vectors = embedder.embed([text, *firsts])
         if _highest(vector, vectors) >= least:
@@ -329,9 +334,3 @@ def is_near(
 
 def _highest(vector: Matrix, others: Iterable[Matrix]) -> float:
     return max(float(other @ vector) for other in others)
-
-
-def _nearest(words: Sequence[str], source: SourceText) -> list[str]:
-    near = source.nearest(words)
-    texts = [f"{place.window.around} {place.reading.text}" for place in near] or [source.text]
-    return [text[:_LONGEST] for text in texts]

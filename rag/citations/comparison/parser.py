@@ -7,7 +7,7 @@ their words.
 import re
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise, product
@@ -304,7 +304,7 @@ def _names_something(label: str) -> bool:
 # ── Shares ───────────────────────────────────────────────────────────────────────────────────
 
 
-def share(words: Sequence[str], there: frozenset[str]) -> float:
+def share(words: Collection[str], there: frozenset[str]) -> float:
     """Return the share of some words that others hold, 0 to 1."""
     return sum(map(there.__contains__, words)) / len(words) if words else 1.0
 
@@ -446,13 +446,16 @@ def figures_in(place: Place, names: tuple[str, ...]) -> Iterator[AttributedFigur
         right = _divided(text, end, behind_it.start)[0] if behind_it else len(text)
         before, behind = _between(reading, left, start), _between(reading, end, right)
         beside = [n.text.lower() for n in reading.name_spans if left <= n.start and n.end <= right]
+        counted = [term for term in behind if term.is_word and term.end <= end + _BESIDE][:1]
+        if not counted:
+            counted = [t for t in before if t.is_word and start <= t.start + _BESIDE][-1:]
         yield AttributedFigure(
             figure=figure,
             place=place,
             words=_term_keys((*before, *behind)).union(place.around.words),
             names=tuple(beside) or names,
             lent=_term_keys(_between(reading, 0, first.start)) if first else frozenset(),
-            counted=_counted(before, behind, start, end),
+            counted=_term_keys(counted),
             dates=dates_of(stretches_between(figures, left, right)),
         )
 
@@ -500,35 +503,21 @@ def _divided(text: str, start: int, end: int) -> tuple[int, int]:
     return (matches[-1].start(), matches[-1].end()) if matches else (end, start)
 
 
-def _counted(
-    before: Sequence[Term], behind: Sequence[Term], start: int, end: int
-) -> frozenset[str]:
-    terms = [term for term in behind if term.is_word and term.end <= end + _BESIDE][:1]
-    last = [term for term in before if term.is_word and start <= term.start + _BESIDE][-1:]
-    return _term_keys(terms or last)
-
-
 @lru_cache(maxsize=256)
 def figures_by(source: SourceText) -> tuple[AttributedFigure, ...]:
     """Return the figures of a source; those of a table are read from its cells."""
     figures: list[AttributedFigure] = []
     for place in source.places:
-        if place.window.kind == "cell":
-            figures += _of_cell(place)
+        reading, around = place.reading, place.around
+        if place.window.kind == "cell":  # they belong to its label and its header
+            words = frozenset((*around.words, *reading.words))
+            names = around.names or reading.names
+            dates = dates_of((*around.figures, *reading.figures))
+            for figure in reading.figures:
+                figures.append(AttributedFigure(figure, place, words, names, dates=dates))
         elif place.window.kind not in ("row", "code"):
-            figures += figures_in(place, place.reading.names)
+            figures += figures_in(place, reading.names)
     return tuple(figures)
-
-
-def _of_cell(place: Place) -> Iterator[AttributedFigure]:
-    """Yield the figures of a cell, which belong to its label and its header."""
-    words = frozenset((*place.around.words, *place.reading.words))
-    names = place.around.names or place.reading.names
-    dates = dates_of((*place.around.figures, *place.reading.figures))
-    return (
-        AttributedFigure(figure, place, words, names, dates=dates)
-        for figure in place.reading.figures
-    )
 
 
 @dataclass(frozen=True, slots=True)

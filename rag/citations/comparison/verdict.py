@@ -27,6 +27,7 @@ from rag.citations.comparison.parser import (
     is_about,
     read,
     same_name,
+    share,
     stretches_between,
 )
 from rag.language.amounts import Figure, agree
@@ -369,11 +370,7 @@ _DIVIDES = re.compile(
 # Words that deny in ways of their own: where one stands, nothing is certain.
 _BUT = all_words("contrasting")
 _UNSURE = all_words("lacking") | all_words("excepting") | _BUT
-_LIMITING = (
-    (all_words("restricting") | all_words("limits"))
-    - all_words("contrasting")
-    - all_words("hedging")
-)
+_LIMITING = (all_words("restricting") | all_words("limits")) - _BUT - all_words("hedging")
 _UNIVERSAL = all_words("universal")
 _THAN = frozenset(phrases("than").split("|"))
 _MANY, _MOST = 0.66, 0.8  # of a statement's words in one part, to tell of its limits, its denial
@@ -454,19 +451,15 @@ def _nearest(case: Case, stated: DenialPart) -> list[_Near]:
         for place in source.places:
             if place.window.kind in ("row", "code") or not place.reading.words:
                 continue
-            if _share(stated, place.words | source.context.content) < _MANY:
+            if share(stated.words, place.words | source.context.content) < _MANY:
                 continue
             above = source.context.words + place.around.words
             for part in parts(place.reading):
-                near = _share(stated, part.words.union(above))
+                near = share(stated.words, part.words.union(above))
                 if near >= _MANY and len(part.stems) <= longest:
                     results.append(_Near(near, len(stated.words & part.stems), place, part))
     best = max((result[:2] for result in results), default=None)
     return [result for result in results if result[:2] == best]
-
-
-def _share(part: DenialPart, there: frozenset[str]) -> float:
-    return len(part.words & there) / len(part.words)
 
 
 def _is_otherwise(case: Case, part: DenialPart, nearest: _Near) -> str:
