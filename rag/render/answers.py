@@ -97,15 +97,13 @@ def answer_html(
         return Markup("").join([cut, *notes])
     flags = {(citation.number, citation.start): citation for citation in citations}
     draft = _WithPlaceholders()
-    places = [
-        *_markers(text, register, flags, draft),
-        *_statements(text, unsourced, draft),
-        *(
-            (figure.end, figure.end, draft.hold(UNFOUND.format(missing_in_words(figure))))
-            for figure in unfound_in(figures)
-        ),
-        *_warnings(warned, register, draft),
-    ]
+    places = [*_markers(text, register, flags, draft), *_statements(text, unsourced, draft)]
+    for figure in unfound_in(figures):
+        note = draft.hold(UNFOUND.format(missing_in_words(figure)))
+        places.append((figure.end, figure.end, note))
+    for warning in warned:
+        places.append((warning.end, warning.end, draft.hold(_warning(warning, register))))
+        draft.warnings.append(len(draft.stands_for) - 1)
     return _filled(rendered(_with_placeholders(text, places, draft)), draft)
 
 
@@ -158,16 +156,6 @@ def _statements(
         number = len(draft.stands_for) - 1
         draft.opens[number - 1] = number
         places += [(start, start, opening), (end, end, closing)]
-    return places
-
-
-def _warnings(
-    warned: Sequence[StatementWarning], register: Register, draft: _WithPlaceholders
-) -> list[Replaced]:
-    places = []
-    for warning in warned:
-        places.append((warning.end, warning.end, draft.hold(_warning(warning, register))))
-        draft.warnings.append(len(draft.stands_for) - 1)
     return places
 
 
@@ -295,25 +283,16 @@ class LiveHtml:
         if time.monotonic() < self._next_at and not at_once:
             return None
         began = time.monotonic()
-        html = str(answer_html(self._text, Register(self.session_url, self._sources_by_number())))
-        self._next_at = time.monotonic() + PAUSE * (time.monotonic() - began)
-        if html == self._html:
-            return None
-        shared = _common(self._html, html)
-        self._html = html
-        return {"keep": len(html[:shared].encode("utf-16-le")) // 2, "html": html[shared:]}
-
-    def _sources_by_number(self) -> dict[int, Source]:
         fresh = set(cited_numbers(self._text)) - self._numbers
         if fresh:
             self._numbers |= fresh
-            self._sources |= {
-                source.number: source for source in self.session.sources(sorted(fresh))
-            }
-        return self._sources
-
-
-def _common(first: str, second: str) -> int:
-    """Return the length of the common prefix."""
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((position for position, (a, b) in pairs if a != b), min(len(first), len(second)))
+            sources = self.session.sources(sorted(fresh))
+            self._sources |= {source.number: source for source in sources}
+        html = str(answer_html(self._text, Register(self.session_url, self._sources)))
+        self._next_at = time.monotonic() + PAUSE * (time.monotonic() - began)
+        if html == self._html:
+            return None
+        pairs = enumerate(zip(self._html, html, strict=False))
+        shared = next((i for i, (a, b) in pairs if a != b), min(len(self._html), len(html)))
+        self._html = html
+        return {"keep": len(html[:shared].encode("utf-16-le")) // 2, "html": html[shared:]}

@@ -161,11 +161,7 @@ def _in_document(
     numbers = {row.start - moved: number for row, number in rows.items()}
     parts = [PartView(_heading(section), text_html(shown, marks.moved(-moved), numbers=numbers))]
     if len(section.text) - (chunk.end - chunk.start) < NEAR_CHARS:
-        parts = [
-            *(_neighbour(other) for other in near if other.index < section.index),
-            *parts,
-            *(_neighbour(other) for other in near if other.index > section.index),
-        ]
+        parts = [parts[0] if other is section else _neighbour(other) for other in near]
     quotes = tuple(section.text[a:b] for a, b in marks.stated)
     marked = tuple(
         number
@@ -310,7 +306,9 @@ class _Writing:
             if TABLE_RULE.fullmatch(words) or (index and words == head):
                 continue
             tag = Markup("th" if has_head and index == 0 else "td")
-            cells = map(self._cell, _cells(self.text, line))
+            bars = [match.start() for match in CELL_EDGE.finditer(self.text, *line)]
+            spans = (trimmed(self.text, a + 1, b) or Span(b, b) for a, b in pairwise(bars))
+            cells = map(self._cell, spans)
             row = Markup("").join(Markup("<{0}>{1}</{0}>").format(tag, cell) for cell in cells)
             if self.numbers:
                 number = self.numbers.get(line.start, "")
@@ -362,11 +360,6 @@ class _Writing:
             return ""
         self.target = None
         return Markup(' id="passage"')
-
-
-def _cells(text: str, row: Span) -> list[Span]:
-    edges = [match.start() for match in CELL_EDGE.finditer(text, row.start, row.end)]
-    return [trimmed(text, start + 1, end) or Span(end, end) for start, end in pairwise(edges)]
 
 
 # ── Rows and cards ────────────────────────────────────────────────────────────────────────────────

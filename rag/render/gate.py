@@ -14,7 +14,7 @@ from rag.citations.gate import MarkerGate, gate_text
 from rag.citations.grammar import MATH, MAX_MATH
 from rag.language.lazy_patterns import regex
 from rag.language.words import memoised
-from rag.records import Answer, Message, Role
+from rag.records import Message, Role
 
 _QUOTE = re.compile(r" {0,3}>(?: |$)?")
 _ITEM = re.compile(r"(?P<marker>[-*+]|\d{1,9}[.)])(?:(?P<gap> {1,4})(?=[^ ])|$)")
@@ -526,22 +526,19 @@ def outgoing(message: Message) -> Message:
         return message
     gate = MarkdownGate()
     text = gate.feed(message.content) + gate.finish()
-    return replace(message, content=text, answer=_moved(message.answer, gate, text))
-
-
-def _moved(answer: Answer | None, gate: MarkdownGate, text: str) -> Answer | None:
-    if answer is None:
-        return None
-    place = Rewritten(text, tuple(gate.shifts)).place
-    moved = lambda span: replace(span, start=place(span.start), end=place(span.end))  # noqa: E731
-    return replace(
-        answer,
-        text=text,
-        citations=tuple(map(moved, answer.citations)),
-        unsourced=tuple(map(moved, answer.unsourced)),
-        set_aside=answer.set_aside
-        and replace(answer.set_aside, text=sanitise(answer.set_aside.text)),
-    )
+    answer = message.answer
+    if answer is not None:
+        place = Rewritten(text, tuple(gate.shifts)).place
+        moved = lambda span: replace(span, start=place(span.start), end=place(span.end))  # noqa: E731
+        aside = answer.set_aside
+        answer = replace(
+            answer,
+            text=text,
+            citations=tuple(map(moved, answer.citations)),
+            unsourced=tuple(map(moved, answer.unsourced)),
+            set_aside=aside and replace(aside, text=sanitise(aside.text)),
+        )
+    return replace(message, content=text, answer=answer)
 
 
 class AnswerGate:

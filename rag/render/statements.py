@@ -187,11 +187,10 @@ def compare_statement(stated: CitedStatement, quotes: Sequence[str]) -> Statemen
     is_told = all(differs) or stated.verdict is not Verdict.CONTRADICTED
     if not is_told and len(ours) == len(theirs) == 1:
         differs = (stated.text[slice(*ours[0])], quote[slice(*theirs[0])])
-    return StatementView(stated, strong(_cut(stated.text), ours), differs)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_SAID else f"{text[: LONGEST_SAID - 1].rstrip()}…"
+    shown = stated.text
+    if len(shown) > LONGEST_SAID:
+        shown = f"{shown[: LONGEST_SAID - 1].rstrip()}…"
+    return StatementView(stated, strong(shown, ours), differs)
 
 
 def strong(text: str, spans: Iterable[Span]) -> Markup:

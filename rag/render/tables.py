@@ -38,7 +38,6 @@ FEWEST = 3  # points for a chart that was not asked for
 WIDTH, LABELS, FIGURES, BAR, GAP = 640, 170, 90, 22, 8
 HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 260, 70, 40, 14, 16
 TIME = re.compile(rf"\b(?:{phrases('times')})\b")
-KINDS = ("bar", "line", "share")
 PARTS = ["#1b6650", "#b8862d", "#4f7cac", "#a4553f", "#7a6a9b", "#5f8f4e", "#8a8578", "#b06a8b"]
 PAPER = {
     "text": "font:13.6px sans-serif;fill:#23221f",
@@ -122,33 +121,29 @@ def chart_of(result: TableResult, wanted: str = "") -> Chart | None:
 
 
 def _series(result: TableResult) -> Series | None:
-    """Return the first figure column over the columns before it."""
-    figures = [index for index, column in enumerate(result.columns) if column.is_figure]
+    """Return the first figure column over the columns before it, in a group over its keys."""
+    columns = result.columns
     keys = len(result.plan.get("group") or ())
-    position = keys if keys else next(iter(figures), -1)
-    if position < 1 and not (position == 0 and len(result.columns) > 1):
+    position = keys or next((i for i, column in enumerate(columns) if column.is_figure), -1)
+    if len(columns) < 2 or not 0 <= position < len(columns):
         return None
-    if position >= len(result.columns):
-        return None
-    names = [i for i in range(len(result.columns)) if i != position and (i < position or not keys)][
-        :2
-    ]
+    others = range(position) if keys else [i for i in range(len(columns)) if i != position]
+    names = others[:2]
     labels, values = [], []
     for row in result.rows[:MOST_BARS]:
-        value = (
-            row[position]
-            if isinstance(row[position], int | float)
-            else read_number(str(row[position] or ""))
-        )
-        if value is None:
-            continue
-        labels.append(" · ".join(_cell(row[i]) for i in names))
-        values.append((float(value),))
+        value = _figure(row[position])
+        if value is not None:
+            labels.append(" · ".join(_cell(row[i]) for i in names))
+            values.append((float(value),))
     if not values:
         return None
-    name = " and ".join(result.columns[i].name for i in names)
+    name = " and ".join(columns[i].name for i in names)
     is_time = len(names) == 1 and bool(TIME.search(name.casefold()))
-    return Series(tuple(labels), tuple(values), result.columns[position], name, is_time)
+    return Series(tuple(labels), tuple(values), columns[position], name, is_time)
+
+
+def _figure(value: object) -> float | None:
+    return value if isinstance(value, int | float) else read_number(str(value or ""))
 
 
 def _parted(result: TableResult, flat: Series) -> Series:
@@ -223,16 +218,8 @@ def _bars(series: Series, *, of_whole: bool = False) -> Drawing:
             if series.is_parted:
                 style, name = f"part is-{place}", f"{label}, {part}"
                 share = f" ({value / whole:.1%})" if value else ""
-            width = abs(value) * scale
-            drawn.append(
-                _box(
-                    style,
-                    x,
-                    y,
-                    max(width, style == "bar"),
-                    f"{name}: {series.figure(value)}{share}",
-                )
-            )
+            width, title = abs(value) * scale, f"{name}: {series.figure(value)}{share}"
+            drawn.append(_box(style, x, y, max(width, style == "bar"), title))
             x += width
         if not of_whole:
             drawn.append(_text("figure", x + 6, y + 16, series.figure(whole)))
@@ -269,9 +256,8 @@ def _line_paths(series: Series) -> Drawing:
             for (x, y), label, row in (() if series.is_parted else spots)
         ]
     for index in range(0, len(series.labels), max(1, len(series.labels) // 8)):
-        drawn.append(
-            _text("label", LEFT + index * step, HEIGHT - 14, series.labels[index], "middle")
-        )
+        x = LEFT + index * step
+        drawn.append(_text("label", x, HEIGHT - 14, series.labels[index], "middle"))
     return _with_legend(series, drawn, HEIGHT)
 
 
@@ -322,8 +308,8 @@ def sorted_places(result: TableResult, by: int, descending: bool) -> list[int]:
 
     def weight(position: int) -> tuple[float, str]:
         value = result.rows[position][by]
-        figure = value if isinstance(value, int | float) else read_number(str(value))
-        return (float(figure) if figure is not None else float("inf"), str(value).casefold())
+        figure = _figure(value)
+        return (float("inf") if figure is None else float(figure), str(value).casefold())
 
     filled = [place for place in places if result.rows[place][by] is not None]
     blank = [place for place in places if result.rows[place][by] is None]
@@ -430,6 +416,7 @@ def form_of(plan: TablePlan, table: Table) -> PlanForm:
         for f in plain
     ]
     measures = [(str(measure.kind), measure.column) for measure in plan.measures]
+    places = measure_places(len(plan.measures))
     return PlanForm(
         plan=plan,
         columns=columns,
@@ -438,9 +425,7 @@ def form_of(plan: TablePlan, table: Table) -> PlanForm:
         measures=(*measures, ("", "")),
         orders=(
             (ROWS, "the order of the table"),
-            *zip(
-                measure_places(len(plan.measures)), map(measure_words, plan.measures), strict=True
-            ),
+            *zip(places, map(measure_words, plan.measures), strict=True),
             *((name, name) for name in columns),
         ),
         other_conditions=len(plan.filters) - len(plain),
@@ -456,14 +441,17 @@ def plan_from_form(form: Form, plan: TablePlan, table: Table) -> TablePlan:
     """Return the changed plan. Raises UserError with what is missing or impossible."""
     kinds = {column.name: column.type for column in table.columns}
     conditions = _lines(form, "filter", "column", "part", "op", "values")
+    limit = (form.get("limit") or "").strip()
+    if limit and not limit.isdecimal():
+        raise UserError(
+            f"The number of rows is {limit[:20]!r}; a whole number such as 10 is expected."
+        )
     read = plan_from(
         {
-            "filters": [
-                condition | {"values": _values(condition, kinds)} for condition in conditions
-            ],
+            "filters": [line | {"values": _values(line, kinds)} for line in conditions],
             "group": _lines(form, "group", "column", "part"),
             "measures": _lines(form, "measure", "kind", "column"),
-            "limit": _limit((form.get("limit") or "").strip()),
+            "limit": int(limit) if limit else None,
         }
     )
     if read.group and not read.measures:
@@ -511,11 +499,3 @@ def _order(form: Form, measures: int, *, grouped: bool) -> tuple[Order, ...]:
         by = ROWS
     is_default = by == ROWS and (not down or measures > 0)
     return () if is_default or (measures and not grouped) else (Order(by, down),)
-
-
-def _limit(text: str) -> int | None:
-    if text and not text.isdecimal():
-        raise UserError(
-            f"The number of rows is {text[:20]!r}; a whole number such as 10 is expected."
-        )
-    return int(text) if text else None
