@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from rag.connectors.guard import Guard
 from rag.errors import Forbidden, SourceAway, TooLarge, UserError
@@ -29,14 +30,20 @@ ERRORS = {"forbidden": Forbidden, "too_large": TooLarge, "user": UserError, "awa
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What to fetch, and into which bare repository."""
+    """A branch to fetch, and the bare repository that it is fetched into."""
 
-    url: str
-    folder: str
+    url: str  # without a login
+    folder: str = ""
     branch: str = ""  # "": the default branch
     username: str = ""
     password: str = ""
     private_hosts: tuple[str, ...] = ()
+
+    @property
+    def local(self) -> Path | None:
+        """The repository, where it is on this machine."""
+        parts = urlsplit(self.url)
+        return Path(unquote(parts.path)) if parts.scheme == "file" else None
 
 
 def fetch(wish: Wish) -> tuple[str, str]:
@@ -139,8 +146,8 @@ def _fetch_into(target: Any, wish: Wish, depth: int) -> tuple[bytes, bytes, dict
 
 def choose(refs: dict[bytes, bytes], wish: Wish) -> tuple[bytes, bytes]:
     """Return the ref of the requested branch or tag. Raises SourceAway."""
-    wanted = wish.branch.encode()
-    names = [b"refs/heads/" + wanted, b"refs/tags/" + wanted] if wanted else [b"HEAD"]
+    branch = wish.branch.encode()
+    names = [b"refs/heads/" + branch, b"refs/tags/" + branch] if branch else [b"HEAD"]
     for name in names:
         if name in refs:
             return name, refs.get(name + b"^{}", refs[name])

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,22 +34,7 @@ SUBMODULE = "this is a repository of its own (a submodule). Add it as a source o
 LARGE_FILE = "the repository holds only a pointer to it (Git LFS), which is not followed."
 
 
-@dataclass(frozen=True, slots=True)
-class GitAddress:
-    """A repository and its branch."""
-
-    url: str  # without a login
-    branch: str = ""
-    username: str = ""
-    password: str = ""
-
-    @property
-    def local(self) -> Path | None:
-        parts = urlsplit(self.url)
-        return Path(unquote(parts.path)) if parts.scheme == "file" else None
-
-
-def read_address(address: str) -> GitAddress:
+def read_address(address: str) -> Wish:
     """Parse the address of a repository. Raises UserError."""
     plain, _, branch = address.strip().partition("#")
     plain = plain.removeprefix("git+")
@@ -63,13 +48,13 @@ def read_address(address: str) -> GitAddress:
         raise UserError(f"{branch[:60]!r} is no name of a branch.")
     host = parts.netloc.rpartition("@")[2]
     login = unquote(parts.username or ""), unquote(parts.password or "")
-    return GitAddress(urlunsplit((parts.scheme, host, parts.path, "", "")), branch, *login)
+    return Wish(urlunsplit((parts.scheme, host, parts.path, "", "")), "", branch, *login)
 
 
 class GitSource:
     """The files of a branch, without hidden files, links and submodules."""
 
-    def __init__(self, address: GitAddress, options: SourceOptions) -> None:
+    def __init__(self, address: Wish, options: SourceOptions) -> None:
         self._address = address
         self._options = options
         self._scratch = None if options.aside else Path(tempfile.mkdtemp(prefix="groundnote-git-"))
@@ -125,7 +110,7 @@ class GitSource:
                 self._repository = Repo(str(path))
                 items = self._repository.get_refs().items()
                 refs = {bytes(name): bytes(value) for name, value in items}
-                name, commit = choose(refs, Wish(address.url, "", address.branch))
+                name, commit = choose(refs, address)
                 return branch_name(name, self._repository.refs.get_symrefs()), commit.decode()
             # One that has many old packs, or is incomplete, is fetched anew.
             packs = list(self._folder.glob("objects/pack/*.pack"))
@@ -133,9 +118,9 @@ class GitSource:
             if len(packs) > MOST_PACKS or not is_whole:
                 self._forget()
             self._folder.parent.mkdir(parents=True, exist_ok=True)
-            login, hosts = (address.username, address.password), self._options.private_hosts
-            fetched = fetch(Wish(address.url, str(self._folder), address.branch, *login, hosts))
-            self._repository = Repo(str(self._folder))
+            folder, hosts = str(self._folder), self._options.private_hosts
+            fetched = fetch(replace(address, folder=folder, private_hosts=hosts))
+            self._repository = Repo(folder)
         except (NotGitRepository, FileNotFoundError) as error:
             raise SourceAway(f"{address.url}: there is no Git repository.") from error
         return fetched
@@ -325,9 +310,9 @@ class GithubSource:
         if answer.status == 403:
             return "the token may not read it (403)"
         if answer.status in (404, 409, 422):
-            seen = "that this token may read" if has_token else "that can be read without a token"
+            reach = "that this token may read" if has_token else "that can be read without a token"
             ref = f" with {repository.ref!r}" if repository.ref else ""
-            return f"there is no such repository{ref} {seen} ({answer.status})"
+            return f"there is no such repository{ref} {reach} ({answer.status})"
         return f"it answers {answer.status}"
 
     def _away(self, reason: str) -> SourceAway:
