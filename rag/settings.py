@@ -465,13 +465,13 @@ def _check_single_underscores() -> None:
         is_ours = name in _OTHER_VARIABLES or name.startswith(_OF_TESTS)
         if not name.startswith(PREFIX) or NESTED in name or is_ours:
             continue
-        meant = _setting_meant(name.removeprefix(PREFIX).lower())
-        if meant and not _ADDRESS.match(value):
+        setting = _setting_meant(name.removeprefix(PREFIX).lower())
+        if setting and not _ADDRESS.match(value):
             raise SetupError(
                 f"{variable} sets nothing: between section and key stand two underscores. "
-                f"Write {PREFIX}{meant}, or remove it."
+                f"Write {PREFIX}{setting}, or remove it."
             )
-        if meant or not _OF_KUBERNETES.fullmatch(name):
+        if setting or not _OF_KUBERNETES.fullmatch(name):
             log.warning("%s is no setting and is passed over.", variable)
 
 
@@ -512,10 +512,7 @@ def _explain(error: ValidationError, path: Path | None) -> str:
 
 
 def _explain_variable(error: SettingsError) -> str:
-    """Explain a variable that is not JSON where JSON is expected.
-
-    The error names only its section.
-    """
+    """Explain a variable that is not JSON where JSON is expected; the error names its section."""
     section = next((name for name in Settings.model_fields if f'"{name}"' in str(error)), "")
     begins = f"{PREFIX}{section}".upper()
     names = sorted(name for name in os.environ if name.upper().startswith(begins))

@@ -136,12 +136,12 @@ class ConfluenceSource:
         """Return the page's author, date and labels as HTML metadata."""
         version = page.get("version") or {}
         labels = (page.get("labels") or {}).get("results") or ()
-        named = {
+        fields = {
             "author": self._author(str(version.get("authorId") or page.get("authorId") or "")),
             "date": str(version.get("createdAt") or page.get("createdAt") or ""),
             "keywords": ",".join(str(label.get("name", "")) for label in labels),
         }
-        metas = (f'<meta name="{key}" content="{escape(value)}">' for key, value in named.items())
+        metas = (f'<meta name="{key}" content="{escape(value)}">' for key, value in fields.items())
         return f'<meta charset="utf-8"><title>{escape(title)}</title>{"".join(metas)}'
 
     def _author(self, account: str) -> str:

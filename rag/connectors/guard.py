@@ -39,8 +39,8 @@ class Guard:
         With `ports` None every port is allowed, for file servers, which have ports of their own.
         """
         self._ports = ports
-        named = [host.strip().lower().rstrip(".").strip("[]") for host in private_hosts]
-        self._names = frozenset(filter(None, named))
+        names = [host.strip().lower().rstrip(".").strip("[]") for host in private_hosts]
+        self._names = frozenset(filter(None, names))
         self._networks: list[Network] = []
         for name in self._names:
             with suppress(ValueError):  # the name of a host

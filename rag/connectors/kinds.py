@@ -165,8 +165,8 @@ def folder_of(address: str) -> Path:
 
 def masked(address: str) -> str:
     """Return an address, or a text with addresses, with passwords and tokens replaced by `…`."""
-    shown = LOGIN.sub(_without_password, address)
-    return _with_secrets(shown, lambda value: value if PASSWORD_NAME.fullmatch(value) else "…")
+    text = LOGIN.sub(_without_password, address)
+    return _with_secrets(text, lambda value: value if PASSWORD_NAME.fullmatch(value) else "…")
 
 
 def _with_secrets(address: str, change: Callable[[str], str]) -> str:
@@ -285,8 +285,8 @@ def check_open(address: str, settings: SourceSettings) -> None:
 def _is_open(address: str, settings: SourceSettings) -> bool:
     kind = kind_of(address)
     if kind == FOLDER:
-        wanted = folder_of(address).resolve()
-        return any(wanted.is_relative_to(root.resolve()) for root in settings.folders)
+        folder = folder_of(address).resolve()
+        return any(folder.is_relative_to(root.resolve()) for root in settings.folders)
     return scheme_of(address) in OF_THE_WEB or (kind in added_kinds() and kind in settings.kinds)
 
 
@@ -373,11 +373,11 @@ def hidden(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
 
     A short secret, which may be part of any word, is replaced only as a whole parameter or login.
     """
-    named = {unquote(value): name for value, name in secrets if value}
-    values = tuple(sorted(named, key=len, reverse=True))
+    placeholders = {unquote(value): name for value, name in secrets if value}
+    values = tuple(sorted(placeholders, key=len, reverse=True))
     if not values:
         return text
-    names = [named[value] for value in values]
+    names = [placeholders[value] for value in values]
     return _spellings(values).sub(lambda match: names[cast(int, match.lastindex) - 1], text)
 
 
@@ -426,8 +426,8 @@ def with_password(address: str, passwords: Mapping[str, SecretStr]) -> str:
         return quote(passwords[name].get_secret_value(), safe="")
 
     def put_in(value: str) -> str:
-        named = PASSWORD_NAME.fullmatch(value)
-        return secret_of(named[1]) if named else value
+        match = PASSWORD_NAME.fullmatch(value)
+        return secret_of(match[1]) if match else value
 
     with_query = address
     if passwords_in_query(address):

@@ -291,8 +291,8 @@ def _port(address: str) -> int:
 
 def _login(address: str) -> dict[str, str]:
     parts = urlsplit(address)
-    named = {"username": parts.username, "password": parts.password}
-    return {key: unquote(value) for key, value in named.items() if value}
+    login = {"username": parts.username, "password": parts.password}
+    return {key: unquote(value) for key, value in login.items() if value}
 
 
 def open_store(address: str, options: SourceOptions) -> StoreSource:

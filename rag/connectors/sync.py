@@ -100,9 +100,9 @@ def let_go(look: SyncRun) -> None:
     """Forget removed files whose time for restoring them is over."""
     before = datetime.now(UTC) - look.parts.grace
     rows = look.parts.table.files(look.source.id, Standing.REMOVED)
-    past = [row for row in rows if row.removed_at is None or row.removed_at < before]
-    look.parts.table.drop(look.source.id, [row.document_id for row in past])
-    _let_go_of(look.parts, past)
+    expired = [row for row in rows if row.removed_at is None or row.removed_at < before]
+    look.parts.table.drop(look.source.id, [row.document_id for row in expired])
+    _let_go_of(look.parts, expired)
 
 
 def remove_source(parts: Parts, source: DocumentSource, report: Report) -> None:

@@ -49,10 +49,7 @@ class Limits:
     most: int = 50
 
     def allow(self, removed: int, total: int) -> bool:
-        """Return whether removals need no confirmation.
-
-        A single one does not, unless it is the last file.
-        """
+        """Return whether removals need no confirmation, as one that is not the last file."""
         if removed in (0, 1) and removed < total:
             return True
         return removed <= self.most and removed <= self.share * total
@@ -78,11 +75,11 @@ def compare(
     # Files in the source take precedence.
     rows = {row.name: row for row in sorted(standing, key=_is_of_source)}
     new, changed, unchanged, waiting = [], [], [], []
-    seen, met = set(), set()
+    names, met = set(), set()
     for file in listed:
-        if file.name in seen:
+        if file.name in names:
             continue
-        seen.add(file.name)
+        names.add(file.name)
         row = rows.get(file.name)
         if row is not None and not _is_replaced(row, documents):
             met.add(row.document_id)
@@ -102,7 +99,7 @@ def compare(
     lost = [row for row in others if row.document_id not in documents]
     gone = [row for row in others if row.document_id in documents and _is_of_source(row)]
     # Listed as files, since they cannot be opened: nothing is known of the files within.
-    closed = {name for name in seen if is_archive(name)}
+    closed = {name for name in names if is_archive(name)}
     removed = [
         row
         for row in gone
@@ -145,9 +142,9 @@ def free_name(
     `taken` are the collection's documents by name; the one with `document_id` may keep its name.
     """
     numbered = (f"{source.name} ({n})/{name}" for n in count(2))
-    for wanted in chain((name, f"{source.name}/{name}"), numbered):
-        if taken.get(wanted, document_id or None) == (document_id or None):
-            return wanted
+    for candidate in chain((name, f"{source.name}/{name}"), numbered):
+        if taken.get(candidate, document_id or None) == (document_id or None):
+            return candidate
     raise AssertionError("numbers do not end")
 
 
@@ -482,7 +479,7 @@ class Transfer:
             tally.changed += 1
 
     def _refuse(self, coming: PendingFile, progress: Progress) -> None:
-        """Record why a file failed; if the fault is its own, it is read again when it changes."""
+        """Record why a file failed; if by its own fault, it is read again only when it changes."""
         if isinstance(progress.error, SourceUnavailable):
             return
         if isinstance(progress.error, NotFound):  # the right was withdrawn since the file was read

@@ -374,10 +374,7 @@ class Ingestion:
                 yield done, total
 
     def _renewed(self, index: Renewable) -> Iterator[tuple[int, int]]:
-        """Fill a successor while the old index serves searches.
-
-        Chunks added meanwhile are marked.
-        """
+        """Fill a successor while the old index serves searches; chunks added then are marked."""
         successor = index.successor(self._embedder.dimensions)
         total, done = self._store.embedded_count(), 0
         for ids in self._store.embedded_batches():

@@ -55,10 +55,7 @@ class Uploads(Protocol):
     def keep(self, upload_id: str, data: bytes) -> None: ...
 
     def file(self, upload_id: str, *, name: str) -> IncomingFile:
-        """Return the upload as a file to ingest.
-
-        Reading it raises Unreadable if it was not kept.
-        """
+        """Return the upload as a file; reading it raises Unreadable if it was not kept."""
 
     def forget(self, upload_id: str) -> None:
         """Delete an upload; one that was not kept is no error."""
@@ -187,10 +184,7 @@ class BackgroundJobs:
         self._queue.handle(REREAD, handle)
 
     def submit_reread(self, collection_id: str, *, owner: str = "") -> Job:
-        """Queue reading again what older readers read.
-
-        Started again, it continues with the rest.
-        """
+        """Queue reading again what older readers read; started again, it goes on with the rest."""
         return self._submit_once(REREAD, collection_id, owner, collection_id)
 
     def _submit_once(self, kind: str, subject: str, owner: str, collection_id: str) -> Job:

@@ -271,10 +271,10 @@ class WorkersCall:
             self.count += 1
             self._changed.notify_all()
 
-    def wait(self, seen: int) -> None:
-        """Wait until there were more calls than `seen`."""
+    def wait(self, calls: int) -> None:
+        """Wait until there were more calls than these."""
         with self._changed:
-            self._changed.wait_for(lambda: self.count != seen)
+            self._changed.wait_for(lambda: self.count != calls)
 
 
 class RedisCall:
@@ -467,9 +467,9 @@ class JobQueue:
 
     def _work(self, stopping: threading.Event) -> None:
         while not stopping.is_set():
-            seen = self._call.count
+            calls = self._call.count
             if not self._do_next():
-                self._call.wait(seen)
+                self._call.wait(calls)
 
     def _listen(self, calls: RedisCall, stopping: threading.Event) -> None:
         while not stopping.is_set():

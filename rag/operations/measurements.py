@@ -53,8 +53,8 @@ class SharedFigures(Collector):
                 names = [row.process for row in rows]
                 connection.execute(delete(measurements).where(measurements.c.process.in_(names)))
                 together = _sum([row.samples for row in rows])
-                past = {"process": ENDED_PROCESSES, "samples": together, "updated_at": now}
-                connection.execute(insert(measurements).values(past))
+                sums = {"process": ENDED_PROCESSES, "samples": together, "updated_at": now}
+                connection.execute(insert(measurements).values(sums))
         self._last_samples, self._last_time = samples, now
 
     def render(self) -> bytes:

@@ -69,16 +69,13 @@ class BackupRepository:
         return sorted(ids, reverse=True)
 
     def manifest(self, backup_id: str = "") -> BackupManifest:
-        """Return a backup's manifest, or the newest.
-
-        Raises UserError if it is missing or incomplete.
-        """
+        """Return a backup's manifest, or the newest. Raises UserError if missing or incomplete."""
         ids = self.ids()
         chosen = backup_id or (ids[0] if ids else "")
         if chosen not in ids:
             others = f"There are {', '.join(ids[:5])}." if ids else "There is none."
-            wanted = f"backup {backup_id}" if backup_id else "whole backup"
-            raise UserError(f"{self.place} holds no {wanted}. {others}")
+            what = f"backup {backup_id}" if backup_id else "whole backup"
+            raise UserError(f"{self.place} holds no {what}. {others}")
         try:
             packed = b"".join(blocks(self.blobs.open(f"{MANIFESTS}{chosen}{ENDING}")))
             values = json.loads(gzip.decompress(packed))

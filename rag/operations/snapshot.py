@@ -80,8 +80,8 @@ def list_files(engine: Engine, places: Places, before: FileRecords) -> dict[str,
     """
     rows = {}
     with reading(engine) as connection:
-        named = connection.scalars(select(tables.c.id)).all()
-    for key in named:
+        table_ids = connection.scalars(select(tables.c.id)).all()
+    for key in table_ids:
         file = places.rows_of(key)
         if key in before:
             rows[key] = before[key]
@@ -298,10 +298,7 @@ class Snapshot:
 
 @contextmanager
 def taken(engine: Engine, staging: Path) -> Iterator[Snapshot]:
-    """Take a snapshot; for SQLite `staging` needs room for a copy.
-
-    Raises StorageFailed if damaged.
-    """
+    """Take a snapshot, of SQLite by a copy in `staging`. Raises StorageFailed if damaged."""
     if engine.dialect.name == "postgresql":
         with engine.connect() as connection, connection.begin():
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -411,11 +408,11 @@ def _by_dependency(connection: Connection, tables: Iterable[str]) -> list[str]:
     """Sort tables so that each follows those that its foreign keys name."""
     reflected = MetaData()
     reflected.reflect(connection)
-    wanted = set(tables)
-    missing = wanted - reflected.tables.keys()
+    names = set(tables)
+    missing = names - reflected.tables.keys()
     if missing:
         raise SetupError(f"This backup has tables that its version does not know: {missing}.")
-    with_rows = [table.name for table in reflected.sorted_tables if table.name in wanted]
+    with_rows = [table.name for table in reflected.sorted_tables if table.name in names]
     # Rows that migrations inserted.
     connection.exec_driver_sql(f"TRUNCATE {_names(with_rows)} CASCADE")
     return with_rows
@@ -462,8 +459,11 @@ def tables_without_rows(
 ) -> set[str]:
     """Return the ids of tables whose rows are unreadable or differ from the record."""
     ids = tables.ids(EVERYTHING)
-    noted = ((key, record) for key, record in rows.items() if key in ids)
-    changed = {k for k, record in noted if not is_as_noted(places.rows_of(k), record, reads=reads)}
+    changed = {
+        table_id
+        for table_id, record in rows.items()
+        if table_id in ids and not is_as_noted(places.rows_of(table_id), record, reads=reads)
+    }
     return tables.files.lacking(ids) | changed
 
 

@@ -309,10 +309,7 @@ class Scope:
 
 
 def _with_ending(name: str, ending: str) -> str:
-    """Give a name an ending: `prices.php` becomes `prices.html`, `v1.2` `v1.2.html`.
-
-    `a.htm` stays.
-    """
+    """Name `prices.php` `prices.html` and `v1.2` `v1.2.html`; `a.htm` stays."""
     current = _plausible_suffix(name)
     if current == ending or {current, ending} <= PAGE_ENDINGS:
         return name

@@ -194,8 +194,8 @@ class CachedPage:
 
     def conditions(self) -> dict[str, str]:
         """Return the headers by which a site can answer that nothing has changed."""
-        named = {"If-None-Match": self.etag, "If-Modified-Since": self.modified}
-        return {name: value for name, value in named.items() if value}
+        headers = {"If-None-Match": self.etag, "If-Modified-Since": self.modified}
+        return {name: value for name, value in headers.items() if value}
 
 
 def load_page_cache(folder: Path | None, secrets: Secrets = ()) -> dict[str, CachedPage]:
@@ -203,10 +203,10 @@ def load_page_cache(folder: Path | None, secrets: Secrets = ()) -> dict[str, Cac
 
     A file that an earlier version wrote with secrets is rewritten without them.
     """
-    seen = _load(folder, lambda text: revealed(text, secrets))
-    if secrets and seen and any(value in str(_load(folder, str)) for value, _name in secrets):
-        save_page_cache(folder, seen, secrets)
-    return seen
+    pages = _load(folder, lambda text: revealed(text, secrets))
+    if secrets and pages and any(value in str(_load(folder, str)) for value, _name in secrets):
+        save_page_cache(folder, pages, secrets)
+    return pages
 
 
 def _load(folder: Path | None, read: Callable[[str], str]) -> dict[str, CachedPage]:
@@ -224,7 +224,7 @@ def _spelled(page: CachedPage, spell: Callable[[str], str]) -> CachedPage:
 
 
 def save_page_cache(
-    folder: Path | None, seen: dict[str, CachedPage], secrets: Secrets = ()
+    folder: Path | None, pages: dict[str, CachedPage], secrets: Secrets = ()
 ) -> None:
     """Write the cache completely or not at all; without it the next sync fetches everything."""
     hide = partial(hidden, secrets=secrets)
@@ -232,7 +232,7 @@ def save_page_cache(
         return
     saved = {
         "version": VERSION,
-        "seen": {hide(url): asdict(_spelled(page, hide)) for url, page in seen.items()},
+        "seen": {hide(url): asdict(_spelled(page, hide)) for url, page in pages.items()},
     }
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
@@ -261,10 +261,7 @@ class LookLog:
         self.pages = folder / PAGES if folder else Path(mkdtemp(prefix="groundnote-web-"))
 
     def load(self, of: Sequence[object]) -> Look | None:
-        """Return the interrupted visit, or None.
-
-        It has to have the same parameters `of` and to be recent.
-        """
+        """Return the interrupted visit, or None: a recent one of the same parameters `of`."""
         if self._folder is None:
             return None
         path, read = self._folder / LOG, partial(revealed, secrets=self._secrets)
@@ -276,9 +273,9 @@ class LookLog:
                 head = json.loads(next(file))
                 if head["of"] == [VERSION, *of]:
                     urls = tuple(map(read, head["urls"]))
-                    seen = _logged_pages(file, read)
-                    self.cut(len(seen))
-                    return Look(read(head["start"]), urls, head["depth"], seen)
+                    pages = _logged_pages(file, read)
+                    self.cut(len(pages))
+                    return Look(read(head["start"]), urls, head["depth"], pages)
         return None
 
     def cut(self, entries: int) -> None:
@@ -320,13 +317,13 @@ class LookLog:
 def _logged_pages(
     lines: Iterable[str], read: Callable[[str], str]
 ) -> deque[tuple[str, CachedPage | None]]:
-    seen: deque[tuple[str, CachedPage | None]] = deque()
+    pages: deque[tuple[str, CachedPage | None]] = deque()
     # A line may be incomplete or of another version.
     with suppress(ValueError, TypeError, KeyError):
         for line in takewhile(lambda line: line.endswith("\n"), lines):
             url, page = json.loads(line)
-            seen.append((read(url), page and _page_from(page, read)))
-    return seen
+            pages.append((read(url), page and _page_from(page, read)))
+    return pages
 
 
 def _page_from(values: Mapping[str, Any], read: Callable[[str], str]) -> CachedPage:

@@ -78,10 +78,7 @@ class WebSource:
     # ── Listing ──────────────────────────────────────────────────────────────────────────────
 
     def listed(self) -> Iterator[ListedFile]:
-        """Yield each page and file once.
-
-        Raises SourceAway where the site cannot be read completely.
-        """
+        """Yield each page and file once. Raises SourceAway where not all can be read."""
         self._now, self._files, self._marks = {}, {}, set()
         if not self._robots.allow(self._address):
             raise SourceAway(f"{self._address} is not read: robots.txt of its site forbids it.")
@@ -209,10 +206,7 @@ class WebSource:
     # ── One address ──────────────────────────────────────────────────────────────────────────
 
     def _look(self, url: str) -> CachedPage | None:
-        """Request an address; None for a missing or forbidden page, or no document.
-
-        Raises SourceAway.
-        """
+        """Request an address; None where there is no document to read. Raises SourceAway."""
         before = self._before.get(url)
         conditions = before.conditions() if before else None
         try:
@@ -237,10 +231,7 @@ class WebSource:
         return self._answered(answer, url)
 
     def _cannot_see(self, before: CachedPage | None, reason: str) -> CachedPage | None:
-        """Return the page as it was; one never seen is left out.
-
-        Raises SourceAway after many failures in a row.
-        """
+        """Return the page as it was, or None. Raises SourceAway after many failures in a row."""
         self._failed += 1
         if self._options.aside is None or self._failed >= MOST_FAILED:
             raise SourceAway(f"{reason}. Nothing is removed.")
@@ -270,18 +261,18 @@ class WebSource:
         file = replace(page, name=self._name_of(url, ending), mark=mark, size=size)
         return self._distinct(file)
 
-    def _page(self, answer: FetchedPage, seen: CachedPage) -> CachedPage:
+    def _page(self, answer: FetchedPage, cached: CachedPage) -> CachedPage:
         try:
-            page = page_of(answer.data, seen.url, _charset(answer))
+            page = page_of(answer.data, cached.url, _charset(answer))
         except (TooLarge, Unreadable):  # reading it says so
-            name, mark = self._name_of(seen.url, ".html"), _hash(answer.data)
-            return self._distinct(replace(seen, name=name, mark=mark))
+            name, mark = self._name_of(cached.url, ".html"), _hash(answer.data)
+            return self._distinct(replace(cached, name=name, mark=mark))
         # The canonical address, if it is another spelling of the same page.
-        url, stated = seen.url, normal(page.canonical)
+        url, stated = cached.url, normal(page.canonical)
         if stated and self._scope.has_host(stated) and is_same_page(stated, url):
             url = stated
         mark = _hash(page.html)
-        fresh = replace(seen, url=url, mark=mark, size=len(page.html), links=page.links)
+        fresh = replace(cached, url=url, mark=mark, size=len(page.html), links=page.links)
         is_copy = mark in self._marks or url in self._files.values()
         self._marks.add(mark)
         if not is_copy:
