@@ -164,7 +164,7 @@ def _date_shown(figure: Figure) -> str:
     year, month, day = date_parts(figure)
     called = (name for name, number in ENGLISH.meanings["months"].items() if number == month)
     parts = (str(day or ""), next(called, "").capitalize(), str(year or ""))
-    return " ".join(part for part in parts if part)
+    return " ".join(filter(None, parts))
 
 
 def number_shown(value: float) -> str:
@@ -420,18 +420,15 @@ def _tail(tail: str, before: str) -> tuple[str, int, str] | None:
     scale = _SCALES[match["scale"].lower()] if match["scale"] else 1
     scale *= _BEFORE_SIGN.get(match["prefix"] or "", 1)
     letter, unit = match["letter"] or "", match["unit"].strip()
-    value = _letter_scale(letter, match, is_money=bool(signs - {"%", "‰"}))
-    if letter and not value:
-        unit = f"{letter} {unit}".strip()
-    return signs.pop() if signs else unit, scale * (value or 1), match["minus"] or ""
-
-
-def _letter_scale(letter: str, match: "regex.Match[str]", *, is_money: bool) -> int:
-    """Return the factor that a letter stands for; 0 if the letter is a unit."""
     if letter == "T" and match.end("letter") == match.start("after"):
-        return _BEFORE_SIGN[letter]  # T€
-    is_billion = letter == "B" and match.start("letter") == 0 and not match["unit"]
-    return (LETTERS_OF_MONEY if is_money or is_billion else _LETTERS).get(letter, 0)
+        factor = _BEFORE_SIGN[letter]  # T€
+    else:
+        is_billion = letter == "B" and match.start("letter") == 0 and not match["unit"]
+        is_of_money = is_billion or bool(signs - {"%", "‰"})
+        factor = (LETTERS_OF_MONEY if is_of_money else _LETTERS).get(letter, 0)
+    if letter and not factor:  # the letter is a unit
+        unit = f"{letter} {unit}".strip()
+    return signs.pop() if signs else unit, scale * (factor or 1), match["minus"] or ""
 
 
 def sign_of(unit: str) -> str:

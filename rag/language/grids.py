@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise, zip_longest
-from operator import and_, or_
 
 from rag.language.amounts import CURRENCIES, UNIT_SIGNS, Quantity, is_date, parse_figure, sign_of
 from rag.language.words import phrases
@@ -143,7 +142,9 @@ def _header_at(rows: Sequence[Sequence[str]]) -> int | None:
             below = list(zip_longest(*rows[index + 1 :], fillvalue=""))
             figures = sum(map(_is_value, row, below))
             is_pair = len(row) == 2 == len(below) and (
-                figures == 1 or _is_one_of_many(row[1], below[1]) or _is_time(row[1], below[1])
+                figures == 1
+                or _is_one_of_many(row[1], below[1])
+                or (_has_time(row[1]) and any(map(_has_time, below[1])))
             )
             is_row = is_pair or figures > sum(not is_blank(cell) for cell in row) / 2
             return None if is_row and not _are_years(row) else index
@@ -157,12 +158,8 @@ def _is_one_of_many(cell: str, below: Sequence[str]) -> bool:
     return _is_figure(cell) and (has_words or len(set(map(_unit_word, figures))) > 1)
 
 
-def _is_time(cell: str, below: Sequence[str]) -> bool:
-    """Whether a day of the year or an hour of the day stands above others: `July 4`, `9:00`."""
-    return _has_time(cell) and any(map(_has_time, below))
-
-
 def _has_time(cell: str) -> bool:
+    """Whether a cell begins with an hour of the day or is a day of the year: `9:00`, `July 4`."""
     return bool(_CLOCK.match(cell.strip())) or is_date(f"{cell} {ANY_YEAR}")
 
 
@@ -205,21 +202,16 @@ def _header_depth(rows: Sequence[Sequence[str]]) -> int:
     if not has_figures or any(map(_is_figure, second)) or _filled(second) < 2:
         return 1
     is_open = len(set(words)) < len(first)  # a gap, or a name that reaches over several
-    return 2 if _are_units(second) or (is_open and _fills_gaps(first, second)) else 1
+    pairs = [(above.strip(), below.strip()) for above, below in zip(first, second, strict=False)]
+    is_named = all(above or below for above, below in pairs)
+    fills_gaps = is_named and any(below and not above for above, below in pairs)
+    return 2 if _are_units(second) or (is_open and fills_gaps) else 1
 
 
 def _are_units(row: Sequence[str]) -> bool:
     """Whether a row names the units of the columns: `kg`, `(mm)`, `in EUR`."""
     units = [cell.strip("[]() ").casefold().removeprefix("in ") for cell in row if cell.strip()]
     return len(units) > 1 and all(unit in UNIT_SIGNS for unit in units)
-
-
-def _fills_gaps(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether each column has a name in one of two header rows."""
-    pairs = list(zip(first, second, strict=False))
-    return all(a.strip() or b.strip() for a, b in pairs) and any(
-        not a.strip() and b.strip() for a, b in pairs
-    )
 
 
 def _names(header: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -260,9 +252,14 @@ def totals(rows: Sequence[Sequence[str]], *, is_whole: bool = True) -> list[bool
     if sum(flags) > max(3, len(flags) / 4):
         flags = _adding_up(rows, flags)
     if is_whole:
-        foreign = list(map(_is_foreign_total, rows))
-        sums = _adding_up(rows, flags, foreign) if any(foreign) else foreign
-        flags = list(map(or_, flags, map(or_, map(and_, foreign, sums), _sums(rows))))
+        foreign = [bool(row and _FOREIGN_TOTAL.match((row[0] or "").strip())) for row in rows]
+        adding = _adding_up(rows, flags, foreign) if any(foreign) else foreign
+        flags = [
+            is_named or (is_foreign and adds_up) or is_sum
+            for is_named, is_foreign, adds_up, is_sum in zip(
+                flags, foreign, adding, _sums(rows), strict=True
+            )
+        ]
     return [False] * len(flags) if all(flags) else flags
 
 
@@ -331,10 +328,6 @@ def is_total(row: Sequence[str]) -> bool:
     """Whether the first words of a row name a total: `Grand total`, `Kiel total`."""
     cells = [cell.strip() for cell in row if cell and cell.strip()]
     return bool(cells) and bool(TOTAL.fullmatch(cells[0])) and not _is_figure(cells[0])
-
-
-def _is_foreign_total(row: Sequence[str]) -> bool:
-    return bool(_FOREIGN_TOTAL.match(row[0].strip() if row and row[0] else ""))
 
 
 def _adding_up(

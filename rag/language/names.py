@@ -196,7 +196,8 @@ def _runs(plain: str) -> Iterator[list[Name]]:
             continue
         word = Name(text, *match.span(1))
         joined = bool(run) and plain[run[-1].end : word.start] == " "
-        begins = _begins(word.bare)
+        bare, is_unit = word.bare, word.bare in _WORDS["units"]
+        begins = not is_unit and bool(_CAPITALISED.fullmatch(bare) or _CODE.fullmatch(bare))
         if run and not (joined and (begins or _continues(word, plain))):
             yield run
             run = []
@@ -215,11 +216,6 @@ def _parts(run: list[Name]) -> Iterator[list[Name]]:
         words = list(part)
         if not ordinary and len(words) <= LONGEST_RUN:
             yield words
-
-
-def _begins(word: str) -> bool:
-    is_unit = word in _WORDS["units"]
-    return not is_unit and bool(_CAPITALISED.fullmatch(word) or _CODE.fullmatch(word))
 
 
 def _continues(word: Name, plain: str) -> bool:

@@ -289,22 +289,19 @@ class _BlockReader:
 
     def read(self) -> Iterator[Window]:
         for sentence in read_sentences(self.text):
-            yield from self._window(sentence, self.text[sentence.start : sentence.end])
-
-    def _window(self, sentence: Sentence, line: str) -> Iterator[Window]:
-        kind = sentence.kind
-        if kind == "row":
-            yield from self._row(sentence, line)
-        elif kind == "head":
-            self.header = cells_of(line)
-        elif kind == "heading":
-            self.header, self.lead_in, self.heading = [], "", plain(line.lstrip(" >#"))
-        elif kind == "code":
-            if not line.startswith(("```", "~~~")):
-                yield Window(sentence.start, sentence.end, line, self.heading, kind)
-        elif kind != "rule":
-            self.header = []
-            yield self._sentence(sentence, line)
+            kind, line = sentence.kind, self.text[sentence.start : sentence.end]
+            if kind == "row":
+                yield from self._row(sentence, line)
+            elif kind == "head":
+                self.header = cells_of(line)
+            elif kind == "heading":
+                self.header, self.lead_in, self.heading = [], "", plain(line.lstrip(" >#"))
+            elif kind == "code":
+                if not line.startswith(("```", "~~~")):
+                    yield Window(sentence.start, sentence.end, line, self.heading, kind)
+            elif kind != "rule":
+                self.header = []
+                yield self._sentence(sentence, line)
 
     def _sentence(self, sentence: Sentence, line: str) -> Window:
         entry = ENTRY.match(line) if sentence.kind == "entry" and sentence.begins else None
@@ -319,15 +316,15 @@ class _BlockReader:
         return Window(sentence.start, sentence.end, words, _joined(self.heading, around), kind)
 
     def _row(self, sentence: Sentence, line: str) -> Iterator[Window]:
-        span = Span(sentence.start, sentence.end)
+        span = sentence.start, sentence.end
         cells = cells_of(line)
         around = _joined(self.heading, self.lead_in)
         headers = [*self.header, *[""] * len(cells)]
-        named = [
+        cells_with_headers = [
             f"{header}: {cell}" if header and cell else cell
             for header, cell in zip(headers, cells, strict=False)
         ]
-        yield Window(*span, "; ".join(filter(None, named)), around, kind="row")
+        yield Window(*span, "; ".join(filter(None, cells_with_headers)), around, kind="row")
         for header, cell in zip(headers[1:], cells[1:], strict=False):
             if cell:
                 label = _joined(around, cells[0], header)

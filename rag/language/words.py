@@ -65,19 +65,14 @@ def read_language(code: str) -> Language:
     }
     for section, read in readers.items():
         lists[section] = {name: read(text) for name, text in lists[section].items()}
-    lists["forms"] = _forms(lists["forms"], lists.pop("parts"))
-    return Language(**lists)
-
-
-def _forms(
-    forms: Mapping[str, Sequence[str]], parts: Mapping[str, str]
-) -> dict[str, tuple[str, ...]]:
-    """Return the forms with each `{part}` replaced; parts may contain parts."""
+    parts = lists.pop("parts")
 
     def filled(form: str) -> str:
+        """Return the form with each `{part}` replaced; parts may contain parts."""
         return re.sub(r"\{([a-z_]+)\}", lambda match: filled(parts[match[1]]), form)
 
-    return {kind: tuple(map(filled, some)) for kind, some in forms.items()}
+    lists["forms"] = {kind: tuple(map(filled, forms)) for kind, forms in lists["forms"].items()}
+    return Language(**lists)
 
 
 def words(text: str) -> frozenset[str]:
@@ -113,15 +108,11 @@ def any_of(words: Iterable[str]) -> str:
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
-def _codes() -> list[str]:
-    """Return the codes of the languages: files whose names have two letters."""
-    names = (path.name.removesuffix(".toml") for path in LISTS.iterdir())
-    return sorted(name for name in names if len(name) == 2)
-
-
+# Files whose names have two letters are languages.
+_CODES = sorted(path.name[:2] for path in LISTS.iterdir() if re.fullmatch(r"..\.toml", path.name))
 ENGLISH = read_language("en")
 LANGUAGES: tuple[Language, ...] = (
-    ENGLISH, *(read_language(code) for code in _codes() if code != ENGLISH.code)
+    ENGLISH, *(read_language(code) for code in _CODES if code != ENGLISH.code)
 )  # fmt: skip
 
 
