@@ -50,10 +50,12 @@ from rag.tables.plan import (
     Op,
     Order,
     TablePlan,
+    capitalised,
+    offer_words,
     plan_from,
     refuse_long,
 )
-from rag.tables.result import TableResult, describe_result, offer_words, result_from
+from rag.tables.result import TableResult, describe_result, result_from
 from rag.tables.vocabulary import (
     CHANGES,
     IDLE,
@@ -405,8 +407,8 @@ class TableAnswers:
         offered = self.offered(question, choices)
         is_whole = bool(offered) and not offered[0].unused
         if not (sources or is_whole or self._likeness is None) and may_ask_rows(question):
-            meant = self.library.by_meaning(question, session.readable(), self._likeness)
-            offered = [*self.offered(question, meant), *offered]
+            substitutes = self.library.by_meaning(question, session.readable(), self._likeness)
+            offered = [*self.offered(question, substitutes), *offered]
         if not (sources or offered):
             return None
         offers = self._offers(offered, question, talk)[:OFFERED]
@@ -440,7 +442,7 @@ class TableAnswers:
     ) -> DirectAnswer:
         source = self.keep(session, result)
         note = f"\n\n*{' '.join(result.notes)}*" if result.notes else ""
-        words = f"{result.words[:1].upper()}{result.words[1:]} ({result.table_name})"
+        words = f"{capitalised(result.words)} ({result.table_name})"
         claim: ComputedFigure | None = None
         table = self.table_of(result, session.readable())
         if table is not None and len(result.rows) == 1:

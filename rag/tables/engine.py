@@ -234,10 +234,10 @@ class Sql:
 
     def values(self, name: str, limit: int, among: Sequence[str] = ()) -> exp.Select:
         """Select distinct texts of a column; `among` are lower-case texts to restrict them to."""
-        shown = self._displayed(name)
-        select = exp.select(shown).distinct().from_(DATA).where(NO_TOTAL)
+        text = self._displayed(name)
+        select = exp.select(text).distinct().from_(DATA).where(NO_TOTAL)
         if among:
-            select = select.where(exp.Lower(this=shown.copy()).isin(*among))
+            select = select.where(exp.Lower(this=text.copy()).isin(*among))
         return select.limit(limit)
 
     def _as_written_rows(self) -> exp.Select:
@@ -296,10 +296,10 @@ class Sql:
         """Return the condition for rows a number of rows after (or before) those that match."""
         row, ahead = exp.column(ROW), step.rows > 0
         rows = exp.select(row).from_(DATA).where(NO_TOTAL)
-        named = _join_balanced(exp.And, [self.condition(filter_) for filter_ in step.of])
-        edge = rows.where(named).order_by(row).limit(1).subquery()
+        is_match = _join_balanced(exp.And, [self.condition(filter_) for filter_ in step.of])
+        edge = rows.where(is_match).order_by(row).limit(1).subquery()
         beside = rows.where(row > edge if ahead else row < edge)
-        beside = beside.where(exp.not_(exp.func("coalesce", named, exp.false())))
+        beside = beside.where(exp.not_(exp.func("coalesce", is_match, exp.false())))
         beside = beside.order_by(row if ahead else row.desc()).limit(abs(step.rows))
         return row.isin(query=beside)
 
@@ -316,8 +316,8 @@ class Sql:
         if filter_.op in (Op.HAS, Op.LACKS):
             return self._containing(filter_)
         if self._means_text(filter_):
-            shown = exp.Trim(this=exp.Lower(this=self._displayed(filter_.column)))
-            same = shown.isin(*(str(value).strip().lower() for value in filter_.values))
+            text = exp.Trim(this=exp.Lower(this=self._displayed(filter_.column)))
+            same = text.isin(*(str(value).strip().lower() for value in filter_.values))
             return same if filter_.op is Op.IS else exp.not_(same)
         literals = [self._literal(filter_, operand) for operand in filter_.values]
         if filter_.op in BOUNDS:
@@ -546,9 +546,9 @@ class ModelSql:
         ]
         data = exp.select(*columns, *numbers).from_(DATA).where(NO_TOTAL)
         whole = query.with_(QUERY_NAME, as_=data)
-        named = whole.args["with_"]
+        clause = whole.args["with_"]
         # Other expressions use it.
-        named.set("expressions", [named.expressions[-1], *named.expressions[:-1]])
+        clause.set("expressions", [clause.expressions[-1], *clause.expressions[:-1]])
         return whole
 
     def _numbers(self, select: exp.Select, row: Sequence[Any] | None) -> list[exp.Select]:
@@ -592,7 +592,7 @@ def _source_tables(select: exp.Select) -> list[exp.Table]:
 def _grouped(select: exp.Select) -> list[exp.Expr]:
     """Return the group keys, with column numbers and aliases resolved."""
     group = select.args["group"]
-    named = {expression.alias_or_name: expression.unalias() for expression in select.expressions}
+    by_alias = {expression.alias_or_name: expression.unalias() for expression in select.expressions}
     keys = group.expressions or [
         expression for expression in select.expressions if not expression.find(exp.AggFunc)
     ]  # GROUP BY ALL
@@ -600,8 +600,8 @@ def _grouped(select: exp.Select) -> list[exp.Expr]:
     for key in keys:
         if isinstance(key, exp.Literal) and key.is_int:
             key = select.expressions[int(key.name) - 1]
-        elif isinstance(key, exp.Column) and key.name in named:
-            key = named[key.name]
+        elif isinstance(key, exp.Column) and key.name in by_alias:
+            key = by_alias[key.name]
         results.append(key.unalias())
     return results
 

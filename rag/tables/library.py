@@ -396,7 +396,7 @@ class ModelPlanner:
 def _described(name: str, table: Table) -> str:
     lines = [f"{name}: {table.label}, {table.row_count} rows"]
     for column in table.columns[:MOST_COLUMNS]:
-        shown = ", ".join(example[:40] for example in column.examples[:5])
+        samples = ", ".join(example[:40] for example in column.examples[:5])
         unit = f" in {column.unit}" if column.unit else ""
-        lines.append(f'- "{column.name}" ({column.type}{unit}): {shown}')
+        lines.append(f'- "{column.name}" ({column.type}{unit}): {samples}')
     return "\n".join(lines)

@@ -453,9 +453,9 @@ class Matched:
             if not piece.is_part
             or any(form in self.table.parts for form in stems(self.words[index]))
         }
-        drawn, said_so = drawing_in(self.words)
-        if drawn and said_so.isdisjoint(taken):  # no column of this name
-            taken |= said_so
+        drawn, drawing_places = drawing_in(self.words)
+        if drawn and drawing_places.isdisjoint(taken):  # no column of this name
+            taken |= drawing_places
             plan = replace(plan, chart=drawn)
             is_shape |= bool(plan.group) and bool(self.of("count", *KINDS))
         if any(piece.kind in ("compared", "adjective") for piece in used):
@@ -604,8 +604,8 @@ class Matched:
                 measures, order = (Measure(kind, column.name),), (Order(FIRST, falls),)
                 yield TablePlan("", filters, keys, measures, order, limit), False
             else:
-                shown = (*(key.column for key in keys), self.table.subject, column.name)
-                names = tuple(dict.fromkeys(filter(None, shown)))
+                names = (*(key.column for key in keys), self.table.subject, column.name)
+                names = tuple(dict.fromkeys(filter(None, names)))
                 order = (Order(column.name, falls),)
                 plan = TablePlan("", filters, order=order, limit=limit, columns=names)
                 yield plan, is_named and is_plain and bool(names[1:])
@@ -773,5 +773,5 @@ class Matched:
 
     def _looked_up(self, filters: tuple[Filter, ...], columns: Sequence[str]) -> TablePlan:
         compared = (filter_.column for filter_ in filters)
-        shown = dict.fromkeys(filter(None, (self.table.subject, *compared, *columns)))
-        return TablePlan("", filters, columns=tuple(shown))
+        names = dict.fromkeys(filter(None, (self.table.subject, *compared, *columns)))
+        return TablePlan("", filters, columns=tuple(names))

@@ -23,9 +23,10 @@ from rag.language.amounts import (
     sign_of,
 )
 from rag.language.grids import is_blank, is_formula
-from rag.language.words import all_words, phrases
+from rag.language.words import all_words, phrases, read_lists
 from rag.records import ColumnType, Table, TableColumn
 
+ROW_WORDS = read_lists("rows")  # in which rows are asked for and told of
 ROW, TOTAL = "row", "is_total"  # columns that each file of rows has besides its own
 ENOUGH = 0.85  # of the filled cells that must parse as a type
 CURRENCY = "€$£¥₹"
@@ -145,8 +146,8 @@ def _numbers(filled: Sequence[str], header: str, decimal: str, is_typed: bool) -
     units = [
         "" if figure is None or ORDINAL.match(figure.unit) else figure.unit for figure in figures
     ]
-    named = {sign_of(unit) for unit in units if unit}
-    if len(named) > 1:
+    signs = {sign_of(unit) for unit in units if unit}
+    if len(signs) > 1:
         return unread  # kg and m: a sum has no meaning
     unit = max(units, key=len)
     if len(unit) == 1 and unit.isalpha() and "" in units:  # 12, 14A, 16: house numbers
@@ -170,8 +171,8 @@ def unit_in_header(header: str) -> str:
     )
     if match is None:
         readable = re.findall(r"[(\[]([^()\[\]\d]{1,8})[)\]]", header)  # "Torque (Nm) dry"
-        named = [unit for unit in readable if unit.casefold() in UNIT_SIGNS]
-        return next((sign for sign in CURRENCY if sign in header), named[0] if named else "")
+        units = [unit for unit in readable if unit.casefold() in UNIT_SIGNS]
+        return next((sign for sign in CURRENCY if sign in header), units[0] if units else "")
     unit = (match[1] or match[match.re.groups]).strip()
     return sign_of(unit) if unit.casefold() in CURRENCIES else unit
 
@@ -309,8 +310,8 @@ class TablePlan:
     @property
     def compared(self) -> frozenset[str]:
         """The columns whose values are compared, ordered or aggregated."""
-        named = {filter_.column for filter_ in self.filters if filter_.op not in (Op.IS, Op.NOT)}
-        return frozenset(named | {m.column for m in self.measures} | {o.by for o in self.order})
+        filtered = {filter_.column for filter_ in self.filters if filter_.op not in (Op.IS, Op.NOT)}
+        return frozenset(filtered | {m.column for m in self.measures} | {o.by for o in self.order})
 
 
 @dataclass(frozen=True, slots=True)
@@ -534,9 +535,9 @@ def filter_words(filter_: Filter, plan: TablePlan | None = None) -> str:
     if filter_.other:
         comparison = "equal to" if filter_.op is Op.IS else str(filter_.op)
         return f"{name} {comparison} {column_words(filter_.other)}"
-    shown = [part_words(value, filter_.part) for value in filter_.values[:MOST_SAID]]
-    more = len(filter_.values) - len(shown)
-    values = " or ".join(shown) + (f" or {more} more" if more else "")
+    operands = [part_words(value, filter_.part) for value in filter_.values[:MOST_SAID]]
+    more = len(filter_.values) - len(operands)
+    values = " or ".join(operands) + (f" or {more} more" if more else "")
     sign = "" if filter_.op is Op.IS else f"{filter_.op} "
     return f"{name} {sign}{values}".rstrip()
 
@@ -605,6 +606,81 @@ def _order_words(plan: TablePlan) -> list[str]:
     if first.by.startswith(MEASURED):
         return [f"{side}{count or ' first'}"]
     return [f"{side}{count} by {first.by}" if count else f"ordered by {first.by}, {side} first"]
+
+
+_OFFERED = {code: ROW_WORDS[f"offered_{code}"] for code in ("en", "de", "fr")}
+
+
+def offer_words(plan: TablePlan, table: str, code: str) -> str:
+    """Describe a plan in a language, for the button that chooses it."""
+    forms = _OFFERED.get(code, _OFFERED["en"])
+    text = _offered_subject(plan, table, forms)
+    if plan.group:
+        keys = f" {forms['and']} ".join(map(key_words, plan.group))
+        text += forms["by"].format(key=keys)
+    signs = dict(pair.split(": ") for pair in forms["ops"].split("; "))
+    for form, is_without in (("with", False), ("without", True)):
+        those = [e for e in plan.filters if (_truth(e) is False) is is_without]
+        conditions = f" {forms['and']} ".join(
+            _offered_condition(filter_, signs, forms) for filter_ in those
+        )
+        text += forms[form].format(conditions=conditions) if conditions else ""
+    if plan.order and not is_extreme(plan):
+        text += forms["falling" if plan.order[0].descending else "rising"]
+        text += forms["first"].format(count=plan.limit) if plan.limit else ""
+    return capitalised(text)
+
+
+def _offered_subject(plan: TablePlan, table: str, forms: Mapping[str, str]) -> str:
+    if is_extreme(plan):
+        by, names = plan.order[0], [name for name in plan.columns if name != plan.order[0].by]
+        return forms["end" if plan.limit == 1 else "ends"].format(
+            column=_joined(names, forms),
+            side=forms["highest" if by.descending else "lowest"],
+            by=column_words(by.by),
+            count=plan.limit,
+        )
+    if not plan.measures:
+        return forms["columns" if plan.columns else "all"].format(
+            column=_joined(plan.columns, forms), table=table
+        )
+    measures = [
+        forms["count" if measure.column == ROWS else str(measure.kind)].format(
+            column=column_words(measure.column), table=table
+        )
+        for measure in plan.measures
+    ]
+    return ", ".join(measures)
+
+
+def _joined(names: Sequence[str], forms: Mapping[str, str]) -> str:
+    return f" {forms['and']} ".join(map(column_words, names))
+
+
+def _truth(filter_: Filter) -> bool | None:
+    """Return whether a condition asks for yes or no; None where it asks for something else."""
+    truths = {truth_of(value) for value in filter_.values}
+    truth = truths.pop() if len(truths) == 1 else None
+    is_plain = truth is not None and filter_.op in (Op.IS, Op.NOT)
+    return (truth is (filter_.op is Op.IS)) if is_plain else None
+
+
+def _offered_condition(filter_: Filter, signs: Mapping[str, str], forms: Mapping[str, str]) -> str:
+    """Describe a condition: "Fee above 2", "Depot Mole or Rime".
+
+    A condition on a yes/no column is described by the column's name only.
+    """
+    if _truth(filter_) is not None:
+        return filter_.column
+    values = [part_words(value, filter_.part) for value in filter_.values[:MOST_SAID]]
+    operand = f" {forms['or']} ".join(values) or column_words(filter_.other)
+    name = key_words(Key(filter_.column, filter_.part))
+    return " ".join(filter(None, (name, signs.get(str(filter_.op), ""), operand)))
+
+
+def capitalised(text: str) -> str:
+    """Return the text with a capital letter at its beginning."""
+    return text[:1].upper() + text[1:]
 
 
 MOST = {

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rag.language.words import language_of, meanings, read_lists
+from rag.language.words import language_of, meanings
 from rag.records import ColumnType, Source, Table
 from rag.tables.plan import (
     FIGURES_ONLY,
     MEASURED,
+    ROW_WORDS,
     ROWS,
     Filter,
     Key,
@@ -21,15 +22,13 @@ from rag.tables.plan import (
     Measure,
     Op,
     TablePlan,
+    capitalised,
     column_of,
-    column_words,
-    is_extreme,
     key_words,
     measure_names,
     measure_words,
     part_words,
     plan_from,
-    truth_of,
 )
 from rag.tables.vocabulary import FIGURES, is_identifier, normalised
 
@@ -282,15 +281,13 @@ def as_xlsx(result: TableResult) -> bytes:
     return buffer.getvalue()
 
 
-_LISTS = read_lists("rows")
-_FORMS = {code: _LISTS[f"said_{code}"] for code in ("en", "de")}
+_FORMS = {code: ROW_WORDS[f"said_{code}"] for code in ("en", "de")}
 _OPS = {code: meanings(forms["ops"]) for code, forms in _FORMS.items()}
-_FIGURES = _LISTS["figures"]
+_FIGURES = ROW_WORDS["figures"]
 _CURRENCIES = frozenset(_FIGURES["currencies"].split())
 _SUPERLATIVE, _DECLINED, _PLAIN = (
     re.compile(_FIGURES[name], re.IGNORECASE) for name in ("superlative", "declined", "plain")
 )
-_OFFERED = {code: _LISTS[f"offered_{code}"] for code in ("en", "de", "fr")}
 KINDS = (Kind.SUM, Kind.AVERAGE, Kind.MEDIAN, Kind.MAX, Kind.MIN, Kind.DISTINCT)
 
 
@@ -305,87 +302,17 @@ def describe_result(result: TableResult, marker: str, talk: str = "") -> str:
     if not result.rows or (result.is_figure and result.rows[0][0] in (None, "")):
         form = "none" if plan.measures or not result.rows else "blank"
         text = forms[form].format(table=unmarked(result.table_name), conditions=words)
-        return f"{_begun(text)} {marker}"
+        return f"{capitalised(text)} {marker}"
     sentence = "" if result.is_sql else ResultPhrases(result, plan, code, forms).sentence()
     if result.is_figure:
-        return f"{sentence or f'{_begun(words)}: **{result.cells(result.rows[0])[0]}**'} {marker}"
+        figure = result.cells(result.rows[0])[0]
+        return f"{sentence or f'{capitalised(words)}: **{figure}**'} {marker}"
     count, more = len(result.rows), ""
     if count > ROWS_IN_TEXT or result.has_more:
         whole = "more than 1,000" if result.has_more else f"{count:,}"
         first = min(count, ROWS_IN_TEXT)
         more = f"\n\nThese are the first {first} of {whole} rows; {marker} has them."
-    return f"{sentence or _begun(words) + ':'} {marker}\n\n{markdown(result)}{more}"
-
-
-def offer_words(plan: TablePlan, table: str, code: str) -> str:
-    """Describe a plan in a language, for the button that chooses it."""
-    forms = _OFFERED.get(code, _OFFERED["en"])
-    text = _offered_subject(plan, table, forms)
-    if plan.group:
-        keys = f" {forms['and']} ".join(map(key_words, plan.group))
-        text += forms["by"].format(key=keys)
-    signs = dict(pair.split(": ") for pair in forms["ops"].split("; "))
-    for form, is_without in (("with", False), ("without", True)):
-        those = [e for e in plan.filters if (_truth(e) is False) is is_without]
-        conditions = f" {forms['and']} ".join(
-            _offered_condition(filter_, signs, forms) for filter_ in those
-        )
-        text += forms[form].format(conditions=conditions) if conditions else ""
-    if plan.order and not is_extreme(plan):
-        text += forms["falling" if plan.order[0].descending else "rising"]
-        text += forms["first"].format(count=plan.limit) if plan.limit else ""
-    return _begun(text)
-
-
-def _offered_subject(plan: TablePlan, table: str, forms: Mapping[str, str]) -> str:
-    if is_extreme(plan):
-        by, names = plan.order[0], [name for name in plan.columns if name != plan.order[0].by]
-        return forms["end" if plan.limit == 1 else "ends"].format(
-            column=_joined(names, forms),
-            side=forms["highest" if by.descending else "lowest"],
-            by=column_words(by.by),
-            count=plan.limit,
-        )
-    if not plan.measures:
-        return forms["columns" if plan.columns else "all"].format(
-            column=_joined(plan.columns, forms), table=table
-        )
-    measures = [
-        forms["count" if measure.column == ROWS else str(measure.kind)].format(
-            column=column_words(measure.column), table=table
-        )
-        for measure in plan.measures
-    ]
-    return ", ".join(measures)
-
-
-def _joined(names: Sequence[str], forms: Mapping[str, str]) -> str:
-    return f" {forms['and']} ".join(map(column_words, names))
-
-
-def _truth(filter_: Filter) -> bool | None:
-    """Return whether a condition asks for yes or no; None where it asks for something else."""
-    truths = {truth_of(value) for value in filter_.values}
-    truth = truths.pop() if len(truths) == 1 else None
-    is_plain = truth is not None and filter_.op in (Op.IS, Op.NOT)
-    return (truth is (filter_.op is Op.IS)) if is_plain else None
-
-
-def _offered_condition(filter_: Filter, signs: Mapping[str, str], forms: Mapping[str, str]) -> str:
-    """Describe a condition: "Fee above 2", "Depot Mole or Rime".
-
-    A condition on a yes/no column is described by the column's name only.
-    """
-    if _truth(filter_) is not None:
-        return filter_.column
-    values = [part_words(value, filter_.part) for value in filter_.values[:6]]
-    operand = f" {forms['or']} ".join(values) or column_words(filter_.other)
-    name = key_words(Key(filter_.column, filter_.part))
-    return " ".join(filter(None, (name, signs.get(str(filter_.op), ""), operand)))
-
-
-def _begun(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return f"{sentence or capitalised(words) + ':'} {marker}\n\n{markdown(result)}{more}"
 
 
 class ResultPhrases:
@@ -409,17 +336,18 @@ class ResultPhrases:
             made = self._figure()
         else:
             made = self._cells()
-        return _begun(made)
+        return capitalised(made)
 
     def _say(self, form: str, **parts: str) -> str:
         conditions = f" {self.forms['and']} ".join(map(self._condition, self.plan.filters))
         where = self.forms["where"].format(conditions=conditions) if conditions else ""
         # Values are clear without their column if they are words: "speakers", not "yes" or "4".
-        named = [e.values for e in self.plan.filters if e.op is Op.IS and not (e.part or e.other)]
         values = [
-            unmarked(" / ".join(map(str, some)))
-            for some in named
-            if all(isinstance(value, str) and len(value) > 3 for value in some)
+            unmarked(" / ".join(map(str, e.values)))
+            for e in self.plan.filters
+            if e.op is Op.IS
+            and not (e.part or e.other)
+            and all(isinstance(value, str) and len(value) > 3 for value in e.values)
         ]
         is_plain = bool(values) and len(values) == len(self.plan.filters)
         of_those = self.forms["of_those"].format(values=", ".join(values)) if is_plain else where
@@ -494,7 +422,7 @@ def _is_adjective(text: str) -> bool:
 
 _ADJECTIVES = {
     word
-    for line in _LISTS["adjectives"]["lines"].splitlines()
+    for line in ROW_WORDS["adjectives"]["lines"].splitlines()
     for word in line[2:].split("|")[-1].split()
 }
 

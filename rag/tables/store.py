@@ -58,9 +58,9 @@ class TableFiles:
 
     def lacking(self, table_ids: Iterable[str]) -> set[str]:
         """Return those of the tables whose file is missing or incomplete."""
-        wanted = set(table_ids)
-        sizes = self._blobs.sizes() if wanted else {}
-        return {table_id for table_id in wanted if not self._is_whole(table_id, sizes)}
+        ids = set(table_ids)
+        sizes = self._blobs.sizes() if ids else {}
+        return {table_id for table_id in ids if not self._is_whole(table_id, sizes)}
 
     def _is_whole(self, table_id: str, sizes: Mapping[str, int]) -> bool:
         """Return whether a file exists and, on this machine, ends as a complete file does."""

@@ -9,7 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, time
 from functools import cache
 from itertools import islice
@@ -238,14 +238,15 @@ class _LongTable:
                 return True
         return False
 
-    def facts(self, column: int) -> "_Facts":
-        """Return the statistics of a column that has no parsed values."""
+    def profile(self, column: int, name: str, reading: ColumnReading) -> TableColumn:
+        """Return the profile of a column that has no parsed values."""
         rows = f"(SELECT {self._values[column]} AS c, rowid AS r FROM texts WHERE NOT total)"
         aggregates = "count(DISTINCT c), count(*) - count(c), min(c), max(c)"
         ((distinct, blanks, low, high),) = self._run(f"SELECT {aggregates} FROM {rows}")
         counts = f"SELECT c FROM {rows} WHERE c IS NOT NULL GROUP BY 1"
         frequent = self._run(f"{counts} ORDER BY count(*) DESC, min(r) LIMIT {EXAMPLES}")
-        return _Facts(distinct, blanks, low, high, [value for (value,) in frequent])
+        examples = [value for (value,) in frequent]
+        return _profile(name, reading, distinct, blanks, (low, high), examples)
 
     def pairs(self, column: int) -> list[tuple[Any, str]]:
         """Return (value, text) pairs of the first rows."""
@@ -317,8 +318,8 @@ def _column(
 ) -> tuple[TableColumn, tuple[str, ...]]:
     """Return the profile of a column, and some of its texts if it is a text column."""
     if isinstance(table, _LongTable) and table.keep_plain(index):
-        places = _most_places(table.pairs(index))
-        return table.facts(index).column(name, reading_of(["1"], name), decimals=places), ()
+        column = table.profile(index, name, reading_of(["1"], name))
+        return replace(column, decimals=_most_places(table.pairs(index))), ()
     counts = table.counts(index, DECIDING)
     reading = reading_of([*counts], name, decimal, is_typed=is_typed)
     is_cut = len(counts) == DECIDING
@@ -330,10 +331,10 @@ def _column(
     table.keep_texts(index)
     texts = {text: count for text, count in counts.items() if text.lower() not in NO_TEXT}
     if is_cut and isinstance(table, _LongTable):
-        return table.facts(index).column(name, reading), (*texts,)
-    blanks = sum(counts.values()) - sum(texts.values())
-    facts = _Facts(sum(map(bool, texts.values())), blanks, "", "", _most_frequent(texts))
-    return facts.column(name, reading), (*texts,)
+        return table.profile(index, name, reading), (*texts,)
+    distinct, blanks = sum(map(bool, texts.values())), sum(counts.values()) - sum(texts.values())
+    column = _profile(name, reading, distinct, blanks, ("", ""), _most_frequent(texts))
+    return column, (*texts,)
 
 
 def _valued(
@@ -348,20 +349,14 @@ def _valued(
     distinct = {values[text] for text in counts} - {None}
     left = {text: count for text, count in counts.items() if values[text] is None}
     is_ordered = bool(distinct) and reading.type is not ColumnType.BOOLEAN
-    facts = _Facts(
-        len(distinct),
-        sum(left.values()),
-        min(distinct) if is_ordered else "",
-        max(distinct) if is_ordered else "",
-        _most_frequent(counts),
-    )
+    ends = (min(distinct), max(distinct)) if is_ordered else ("", "")
+    blanks, frequent = sum(left.values()), _most_frequent(counts)
     is_fraction = kind == "DOUBLE" and reading.type is ColumnType.NUMBER
-    return facts.column(
-        name,
-        reading,
+    return replace(
+        _profile(name, reading, len(distinct), blanks, ends, frequent),
         decimals=_most_places((values[text], text) for text in counts) if is_fraction else 0,
         has_text=True,
-        unread=_unread([*left]),
+        note="; ".join(filter(None, (reading.note, *_unread([*left])))),
         missing=sum(count for text, count in left.items() if is_formula(text)),
     )
 
@@ -387,43 +382,28 @@ LOOKED_AT = 2_000  # rows, or different texts
 DECIMALS = re.compile(r"[.,](\d+)(?!.*[.,]\d)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """The statistics of one column, without totals."""
-
-    distinct: int
-    blanks: int
-    low: Any
-    high: Any
-    frequent: Sequence[Any]  # first
-
-    def column(
-        self,
-        name: str,
-        reading: ColumnReading,
-        *,
-        decimals: int = 0,
-        has_text: bool = False,
-        unread: Iterable[str] = (),
-        missing: int = 0,
-    ) -> TableColumn:
-        has_ends = reading.type not in (ColumnType.TEXT, ColumnType.BOOLEAN)
-        return TableColumn(
-            name=name,
-            type=reading.type,
-            unit=reading.unit,
-            decimals=decimals,
-            has_text=has_text,
-            distinct=self.distinct,
-            blanks=self.blanks,
-            low=str(self.low) if has_ends else "",
-            high=str(self.high) if has_ends else "",
-            examples=tuple(
-                str(value)[:LONGEST_EXAMPLE] for value in self.frequent if str(value).strip()
-            ),
-            note="; ".join(filter(None, (reading.note, *unread))),
-            missing=missing,
-        )
+def _profile(
+    name: str,
+    reading: ColumnReading,
+    distinct: int,
+    blanks: int,
+    ends: tuple[Any, Any],
+    frequent: Sequence[Any],
+) -> TableColumn:
+    """Return a column with its statistics, without totals; the most frequent values first."""
+    has_ends = reading.type not in (ColumnType.TEXT, ColumnType.BOOLEAN)
+    low, high = map(str, ends) if has_ends else ("", "")
+    return TableColumn(
+        name=name,
+        type=reading.type,
+        unit=reading.unit,
+        distinct=distinct,
+        blanks=blanks,
+        low=low,
+        high=high,
+        examples=tuple(str(value)[:LONGEST_EXAMPLE] for value in frequent if str(value).strip()),
+        note=reading.note,
+    )
 
 
 def _most_frequent(counts: Counts) -> list[str]:

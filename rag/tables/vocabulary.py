@@ -9,18 +9,17 @@ from datetime import date, timedelta
 from itertools import pairwise
 
 from rag.language.amounts import UNIT_SIGNS, parse_figure, read_date
-from rag.language.words import all_meanings, all_words, language_of, meanings, read_lists
+from rag.language.words import all_meanings, all_words, language_of, meanings
 from rag.language.words import stem as text_stem
 from rag.records import ColumnType, TableColumn
-from rag.tables.plan import Filter, Op, Part
+from rag.tables.plan import ROW_WORDS, Filter, Op, Part
 
 LONGEST_EXAMPLE = 80  # longest example value in a profile, in characters
 MOST_WORDS = 4_000  # of one table, for search
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+)*")
-_LISTS = read_lists("rows")
-COUNTED = re.compile(_LISTS["names"]["counted"], re.IGNORECASE)
-NAMING = frozenset(_LISTS["names"]["naming"].split())
+COUNTED = re.compile(ROW_WORDS["names"]["counted"], re.IGNORECASE)
+NAMING = frozenset(ROW_WORDS["names"]["naming"].split())
 
 
 def normalised(text: str) -> str:
@@ -59,16 +58,16 @@ def table_words(name: str, row_count: int, columns: Sequence[TableColumn]) -> st
     for column in columns:
         unit = f" in {column.unit}" if column.unit else ""
         span = f", from {column.low} to {column.high}" if column.low else ""
-        shown = ", ".join(column.examples[:6])
+        samples = ", ".join(column.examples[:6])
         lines.append(
             f"- {column.name}: {column.type}{unit}, {column.distinct:,} different{span}"
-            + (f", such as {shown}" if shown else "")
+            + (f", such as {samples}" if samples else "")
         )
     return "\n".join(lines)
 
 
-_FIGURES = _LISTS["figures"]
-PARTS = {word: Part(name) for name, words in _LISTS["parts"].items() for word in words.split()}
+_FIGURES = ROW_WORDS["figures"]
+PARTS = {word: Part(name) for name, words in ROW_WORDS["parts"].items() for word in words.split()}
 FIGURES = frozenset({ColumnType.NUMBER, ColumnType.DURATION})
 ORDERED = FIGURES | {ColumnType.DATE, ColumnType.QUARTER}
 
@@ -76,7 +75,7 @@ ORDERED = FIGURES | {ColumnType.DATE, ColumnType.QUARTER}
 def _expressions(section: str) -> dict[tuple[str, ...], str]:
     return {
         tuple(part.split()): name
-        for name, text in _LISTS[section].items()
+        for name, text in ROW_WORDS[section].items()
         for part in text.split(";")
     }
 
@@ -85,11 +84,11 @@ CUES = _expressions("cues")
 COMPARED = _expressions("compared")
 CHANGES: dict[str, list[tuple[str, ...]]] = {
     name: [tuple(part.split()) for part in text.split(";")]
-    for name, text in _LISTS["changes"].items()
+    for name, text in ROW_WORDS["changes"].items()
 }
 EXISTS = CHANGES["exists"][0]
 LONGEST_SAID = max(map(len, (*CUES, *COMPARED)))
-THAN, JUDGING = (frozenset(_LISTS["adjectives"][name].split()) for name in ("than", "judging"))
+THAN = frozenset(ROW_WORDS["adjectives"]["than"].split())
 IDLE = frozenset(map(normalised, all_words("idle_over_rows")))
 MONTHS = {normalised(word): number for word, number in all_meanings("months").items()}
 ORDINALS = {normalised(word): number for word, number in all_meanings("ordinals").items()}
@@ -115,7 +114,7 @@ class Adjective:
 
 def _adjectives() -> dict[str, Adjective]:
     adjectives: dict[str, Adjective] = {}
-    for line in _LISTS["adjectives"]["lines"].strip().splitlines():
+    for line in ROW_WORDS["adjectives"]["lines"].strip().splitlines():
         sign, measures, forms = line.split("|")
         for form in forms.split():
             most = form.endswith("est") or form.endswith("ste")
@@ -123,7 +122,7 @@ def _adjectives() -> dict[str, Adjective]:
             made = Adjective(sign == "+", tuple(measures.split()), degree)
             adjectives |= dict.fromkeys([form + e for e in ("", *"nrsm") if most or not e], made)
     for name in ("up", "down"):
-        ends = _LISTS["adjectives"][name].split()
+        ends = ROW_WORDS["adjectives"][name].split()
         for form in ends:
             named_measures = adjectives.get(form, Adjective(True)).measures
             adjectives[form] = Adjective(name == "up", named_measures, "most")
@@ -296,8 +295,8 @@ def measured_by(adjective: Adjective, columns: Sequence[TableColumn]) -> list[Ta
             and (is_of_money(column) if hint == "$" else is_hinted(column, hint))
         ]
         if fitting:
-            named = [c for c in fitting if hint.removeprefix("-") == normalised(c.name)]
-            return named or fitting
+            exact = [c for c in fitting if hint.removeprefix("-") == normalised(c.name)]
+            return exact or fitting
     if {"year", "-year", "date", "-date"}.isdisjoint(adjective.measures):
         return []
     times = [c for c in columns if c.type is ColumnType.DATE or has_years(c)]
@@ -388,8 +387,8 @@ class Time:
 
     def parts(self) -> Iterator[tuple[Part, int]]:
         """Yield the named parts, the smallest first."""
-        named = {Part.DAY: self.day, Part.MONTH: self.month, Part.QUARTER: self.quarter}
-        yield from ((part, value) for part, value in named.items() if value)
+        parts = {Part.DAY: self.day, Part.MONTH: self.month, Part.QUARTER: self.quarter}
+        yield from ((part, value) for part, value in parts.items() if value)
         if self.year:
             yield Part.YEAR, self.year
 

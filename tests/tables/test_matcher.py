@@ -8,8 +8,7 @@ from rag.records import EVERYTHING, Resolution
 from rag.settings import Settings
 from rag.tables.answers import TableAnswers, is_sound
 from rag.tables.matcher import TableWords, pieces_of, shortens
-from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, TablePlan, in_words
-from rag.tables.result import offer_words
+from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, TablePlan, in_words, offer_words
 from tests.applications import application_of
 
 CRATES = "Crate;Depot;Kind;Booked;Mass;Fee;Fragile\n" + "\n".join(
