@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -57,16 +57,10 @@ class QueryResult:
     has_more: bool
 
 
-@dataclass(frozen=True, slots=True)
-class QueryLimits:
-    """The limits of one query."""
-
-    seconds: float = SECONDS
-    rows: int = MOST_ROWS
-
-
-def run(path: str, *queries: str, limits: QueryLimits | None = None) -> list[QueryResult]:
-    """Run statements over one Parquet file, which they see as `data`.
+def run(
+    path: str, *queries: str, rows: int = MOST_ROWS, seconds: float = SECONDS
+) -> list[QueryResult]:
+    """Run statements over one Parquet file, which they see as `data`, each within the limits.
 
     Raises:
         UserError: DuckDB refused a statement; the message has its reason.
@@ -78,7 +72,7 @@ def run(path: str, *queries: str, limits: QueryLimits | None = None) -> list[Que
         return []
     with QUERIES.place(), _fenced(path) as connection:
         statements = paced(queries, weight=ITEMS_BETWEEN)  # checks the time before each
-        return [_timed(connection, query, limits or QueryLimits()) for query in statements]
+        return [_timed(connection, query, rows, seconds) for query in statements]
 
 
 @contextmanager
@@ -97,36 +91,36 @@ def _fenced(path: str) -> Iterator["duckdb.DuckDBPyConnection"]:
             "autoload_known_extensions": False,
         },
     )
-    try:
+    with closing(connection):
         connection.read_parquet(path).create_view(DATA)
         connection.execute("SET allowed_paths = [?]", [path])
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         yield connection
-    finally:
-        connection.close()
 
 
-def _timed(connection: "duckdb.DuckDBPyConnection", sql: str, limits: QueryLimits) -> QueryResult:
+def _timed(
+    connection: "duckdb.DuckDBPyConnection", sql: str, most_rows: int, seconds: float
+) -> QueryResult:
     import duckdb
 
     def interrupt() -> None:
         with suppress(duckdb.ConnectionException):  # it may be closed already
             connection.interrupt()
 
-    timer = threading.Timer(limits.seconds, interrupt)
+    timer = threading.Timer(seconds, interrupt)
     timer.daemon = True
     timer.start()
     on_hang_up(interrupt)
     try:
         cursor = connection.execute(sql)
-        rows = cursor.fetchmany(limits.rows + 1)
+        rows = cursor.fetchmany(most_rows + 1)
         described = cursor.description or []
     except duckdb.InterruptException as error:
         if (reason := hang_up_reason()) is not None:
             raise ClientGone(reason) from error
         raise TooLarge(
-            f"The query took longer than {limits.seconds:g} seconds, the limit. Ask for less: "
+            f"The query took longer than {seconds:g} seconds, the limit. Ask for less: "
             "name a condition, or group less finely."
         ) from error
     except duckdb.OutOfMemoryException as error:
@@ -142,8 +136,8 @@ def _timed(connection: "duckdb.DuckDBPyConnection", sql: str, limits: QueryLimit
     return QueryResult(
         names=tuple(str(column[0]) for column in described),
         kinds=tuple(str(column[1]) for column in described),
-        rows=[tuple(map(_plain, row)) for row in rows[: limits.rows]],
-        has_more=len(rows) > limits.rows,
+        rows=[tuple(map(_plain, row)) for row in rows[:most_rows]],
+        has_more=len(rows) > most_rows,
     )
 
 

@@ -13,15 +13,7 @@ from rag.records import ChatMessage, ColumnType, Readable, Role, Table
 from rag.runtime.budget import json_object, paced, reply_soon
 from rag.seams import ChatModel
 from rag.seams.models import TABLE_PLAN
-from rag.tables.engine import (
-    QUERY_NAME,
-    Expression,
-    ModelSql,
-    QueryLimits,
-    QueryResult,
-    Sql,
-    run,
-)
+from rag.tables.engine import QUERY_NAME, Expression, ModelSql, QueryResult, Sql, run
 from rag.tables.matcher import MOST_VALUES, Probe, TableWords, may_be_added, readings, unmatched
 from rag.tables.plan import (
     LONGEST_QUESTION,
@@ -275,10 +267,10 @@ class TableLibrary:
                 columns.append(column.name)
         sql = Sql(table)
         written = [sql.values(name, MOST_VALUES).sql(dialect="duckdb") for name in columns]
-        limits = QueryLimits(rows=MOST_VALUES)
         path = self.store.files.path(table.id) if columns else ""
         with suppress(TooLarge):  # such a table is matched by its columns only
-            for name, answered in zip(columns, run(path, *written, limits=limits), strict=True):
+            answers = run(path, *written, rows=MOST_VALUES)
+            for name, answered in zip(columns, answers, strict=True):
                 results[name] = [str(row[0]) for row in answered.rows if row[0] is not None]
         return results
 

@@ -152,23 +152,25 @@ _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)$")
 def words_of(question: str) -> list[str]:
     """Return the words of a question in normal form; figures and days in one notation."""
     text = _IS.sub(r"\1 is", question.casefold())
-    text = _DAYS.sub(lambda match: _day(match[0]), text)
+    text = _DAYS.sub(_day, text)
     text = _GERMAN.sub(lambda match: match[0].replace(".", "").replace(",", "."), text)
     if language_of(question).code == "de":
         text = _GERMAN_THOUSANDS.sub(lambda match: match[0].replace(".", ""), text)
     text = _THOUSANDS.sub("", _DAY_OF.sub(r"\1 ", text))
-    text = _GLUED.sub(lambda match: _apart(match[0], match[1], match[2]), text)
+    text = _GLUED.sub(_apart, text)
     return normalised(text.replace("#", " # ").replace("%", " percent ")).split()
 
 
-def _day(text: str) -> str:
-    day = read_date(text)
-    return day.strftime("%Y.%m.%d") if day else text
+def _day(match: re.Match[str]) -> str:
+    day = read_date(match[0])
+    return day.strftime("%Y.%m.%d") if day else match[0]
 
 
-def _apart(whole: str, figure: str, unit: str) -> str:
+def _apart(match: re.Match[str]) -> str:
     """Split "32GB" into two words; a code such as "24X" stays one."""
-    return f"{figure} {unit}" if normalised(unit) in UNITS.keys() | SCALES.keys() else whole
+    figure, unit = match.groups()
+    is_unit = normalised(unit) in UNITS or normalised(unit) in SCALES
+    return f"{figure} {unit}" if is_unit else match[0]
 
 
 def number_in(word: str) -> float | int | None:

@@ -5,7 +5,7 @@ import pytest
 
 from rag.errors import TooLarge, UserError
 from rag.runtime.budget import HangUp
-from rag.tables.engine import QueryLimits, parsed
+from rag.tables.engine import parsed
 from rag.tables.engine import run as run_all
 
 
@@ -16,8 +16,8 @@ def files(tmp_path):
     return str(path)
 
 
-def run(path, query, limits=None):
-    (answered,) = run_all(path, query.sql(dialect="duckdb"), limits=limits)
+def run(path, query, **limits):
+    (answered,) = run_all(path, query.sql(dialect="duckdb"), **limits)
     return answered
 
 
@@ -57,7 +57,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("rows", "more"), [(1_999, True), (2_000, False), (2_001, False)])
 def test_says_whether_there_are_more_rows_than_it_gives(files, rows, more):
-    found = run(files, parsed("SELECT n FROM data", ["data"]), QueryLimits(rows=rows))
+    found = run(files, parsed("SELECT n FROM data", ["data"]), rows=rows)
 
     assert (len(found.rows), found.has_more) == (min(rows, 2_000), more)
 
@@ -88,7 +88,7 @@ class TestSqlOfAModel:
         endless = "SELECT sum(a.n * b.n + c.n) FROM data a, data b, data c, data d"
 
         with pytest.raises(TooLarge, match=r"longer than 0\.3 seconds"):
-            run(files, parsed(endless, ["data"]), QueryLimits(seconds=0.3))
+            run(files, parsed(endless, ["data"]), seconds=0.3)
 
         assert run(files, parsed("SELECT count(*) FROM data", ["data"])).rows == [(2_000,)]
 
@@ -120,7 +120,7 @@ class TestSqlOfAModel:
         from sqlglot import parse_one
 
         with pytest.raises(TooLarge):
-            run(files, parse_one(sql, read="duckdb"), QueryLimits(seconds=1))
+            run(files, parse_one(sql, read="duckdb"), seconds=1)
 
         assert run(files, parsed("SELECT count(*) FROM data", ["data"])).rows == [(2_000,)]
 
