@@ -406,10 +406,10 @@ class NameMentions:
         titles = Counter(chunk.document_title for chunk in holding.values())
         links = []
         for chunk in sorted(holding.values(), key=lambda chunk: chunk.document_name):
-            title, is_shared = chunk.document_title, titles[chunk.document_title] > 1
+            name_of_file, title = chunk.document_name, chunk.document_title
             # Documents that share a title are called by the names of their files.
-            title = chunk.document_name if is_shared else title
-            links.append(DocumentLink(chunk.document_id, chunk.document_name, title))
+            label = name_of_file if titles[title] > 1 else title
+            links.append(DocumentLink(chunk.document_id, name_of_file, label))
         return Mention(name, len(links), tuple(links[:LINKED]))
 
     def is_word(self, word: str, readable: Readable) -> bool:

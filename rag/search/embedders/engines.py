@@ -372,12 +372,7 @@ class OpenAIEmbedder:
     max_tokens = 512
 
     def __init__(
-        self,
-        *,
-        base_url: str,
-        model: str,
-        api_key: str | None = None,
-        batch_size: int = 64,
+        self, *, base_url: str, model: str, api_key: str | None = None, batch_size: int = 64
     ) -> None:
         self.name = model
         self._base_url = base_url

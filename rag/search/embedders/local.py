@@ -308,7 +308,13 @@ class _ModelFile:
         self._pieces = bytes(self._read("u1", length))
         count, length = self._read("<u4", 2).tolist()
         self._letters = dict(_letters(bytes(self._read("u1", length)), count))
-        self._tensors = dict(self._listed())
+        self._tensors: dict[str, tuple[int, int]] = {}  # where each begins, and its length
+        [count] = self._read("<u4", 1).tolist()
+        for _ in range(count):
+            [length] = self._read("<u2", 1).tolist()
+            name = bytes(self._read("u1", length)).decode()
+            _, _, start, size = _TENSOR.unpack(bytes(self._read("u1", _TENSOR.size)))
+            self._tensors[name] = start, size
 
     def check(self) -> None:
         """Raises SetupError for another file than the measured one."""
@@ -374,14 +380,6 @@ class _ModelFile:
     def _bytes(self, name: str) -> NDArray[np.uint8]:
         start, length = self._tensors[name]
         return self._data[start : start + length]
-
-    def _listed(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        [count] = self._read("<u4", 1).tolist()
-        for _ in range(count):
-            [length] = self._read("<u2", 1).tolist()
-            name = bytes(self._read("u1", length)).decode()
-            _, _, start, size = _TENSOR.unpack(bytes(self._read("u1", _TENSOR.size)))
-            yield name, (start, size)
 
     def _read(self, kind: str, count: int) -> NDArray[Any]:
         """Read the next numbers, which may lie at any byte."""
