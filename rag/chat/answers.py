@@ -26,7 +26,6 @@ from rag.errors import ModelError, ModelInterrupted, OverBudget, RagError, TooLa
 from rag.language.words import language_of
 from rag.records import (
     Answer,
-    Card,
     Citation,
     Discarded,
     Event,
@@ -45,12 +44,12 @@ from rag.records import (
 )
 from rag.runtime.budget import has_hung_up, planning
 from rag.seams import (
+    ComputedFigure,
     DirectAnswer,
     DirectAnswers,
     Embedder,
     Matrix,
     ModelDelta,
-    OwnedSession,
     SessionHandle,
     SessionTranscript,
     SourceRegister,
@@ -115,7 +114,7 @@ class Answering:
         self._learn = learn
 
     def direct(
-        self, session: SessionHandle, question: str, resolution: Resolution, draft: "Draft"
+        self, session: SessionHandle, question: str, resolution: Resolution, draft: Draft
     ) -> DirectAnswer | None:
         """Return the first answer that needs no writer, or None; put offers of tables into the
         draft.
@@ -135,19 +134,18 @@ class Answering:
         return lead
 
     def weighed(
-        self, session: SourceRegister, direct: DirectAnswer, sources: Sequence[Source]
+        self,
+        session: SourceRegister,
+        direct: DirectAnswer,
+        claim: ComputedFigure,
+        sources: Sequence[Source],
     ) -> DirectAnswer:
         """Decide on a computed figure together with what the passages say of the same.
 
         Of the sources, which have no number yet, those get one that deny it.
         """
-        claim = direct.claim
-        if claim is None:
-            return direct
-        lexicon, spoken = (
-            self._beside.lexicon(session.readable()),
-            language_of(claim.question, direct.talk),
-        )
+        lexicon = self._beside.lexicon(session.readable())
+        spoken = language_of(claim.question, direct.talk)
         reader = EvidenceReader(claim.question, lexicon, spoken)
         computed = reader.claimed(claim)
         if computed is None:
@@ -155,12 +153,10 @@ class Answering:
         quotations = [
             e for e in reader.read(sources, _refuse_to_embed) if not claim.is_of_part(e.quote)
         ]
-        weighed = decide(
-            [computed, *quotations], sources, spoken
-        ).evidence  # what supersedes comes first
-        if not weighed:  # a text says that it is past
+        lead = decide([computed, *quotations], sources, spoken)
+        if not lead.evidence:  # a text says that it is past
             return replace(direct, is_denied=True)
-        denials = [evidence.source for evidence in weighed if evidence.kind != COMPUTED]
+        denials = [evidence.source for evidence in lead.evidence if evidence.kind != COMPUTED]
         if not denials:
             return direct
         numbered = {source.chunk_id: source for source in session.register_sources(denials)}
@@ -173,7 +169,7 @@ class Answering:
         return replace(direct, text=text, sources=cited, is_denied=True)
 
     def say(
-        self, session: SessionHandle, direct: DirectAnswer, draft: "Draft"
+        self, session: SessionHandle, direct: DirectAnswer, draft: Draft
     ) -> Generator[Event, None, Answer]:
         """Send an answer that needs no writer through the gate; nothing is added to it."""
         deltas = cut_at_stop([ModelDelta(text=direct.text)], draft.wishes, count=count_tokens)
@@ -190,7 +186,7 @@ class Answering:
             offers=draft.offers,
         )
 
-    def worth_showing(self, evidence: "QuestionSources") -> ContextSources:
+    def worth_showing(self, evidence: QuestionSources) -> ContextSources:
         """Return the sources that the writer gets: some of them for a card, all for a model."""
         return evidence.all() if self._fallback is None else evidence.to_the_point()
 
@@ -198,19 +194,29 @@ class Answering:
         self,
         session: SessionHandle,
         prepared: PreparedContext,
-        evidence: "QuestionSources",
-        draft: "Draft",
+        evidence: QuestionSources,
+        draft: Draft,
     ) -> Iterator[Event]:
         """Stream the writer's text through the gate, which passes only numbers of the session."""
         request = _request(prepared, evidence, draft)
         registered = RegisteredNumbers(session, evidence.sources)
-        draft.writer = writer = self._writer_of(session)
+        others = self._beside.others
+        picked = session.read().model if others else None
+        draft.writer = writer = others.get(picked or "", self._writer)
+        passed = through_gate if writer.reads_context else composed
         asked_again = False
-        with closing(self._deltas(writer, session, request)) as deltas:
-            passed = through_gate if writer.reads_context else composed
-            for delta in passed(deltas, registered, draft):
-                asked_again = asked_again or isinstance(delta, ToolUsed | Discarded)
-                yield delta
+        with draft.trace.part("model") as span:
+            span.note(context_tokens=prepared.tokens, fitting_sources=len(prepared.sources))
+            try:
+                with closing(self._deltas(writer, session, request)) as deltas:
+                    for delta in passed(deltas, registered, draft):
+                        asked_again = asked_again or isinstance(delta, ToolUsed | Discarded)
+                        yield delta
+            finally:
+                span.note(gen_ai__request__model=draft.model, characters=len(draft.text))
+                if draft.usage is not None:
+                    span.note(gen_ai__usage__input_tokens=draft.usage.prompt_tokens)
+                    span.note(gen_ai__usage__output_tokens=draft.usage.completion_tokens)
         if draft.usage is not None and not asked_again:
             self._learn(prepared.sent_tokens, draft.usage.prompt_tokens)
         if not (draft.text.strip() or draft.calls):
@@ -222,8 +228,8 @@ class Answering:
         self,
         session: SessionHandle,
         prepared: PreparedContext,
-        evidence: "QuestionSources",
-        draft: "Draft",
+        evidence: QuestionSources,
+        draft: Draft,
         error: ModelError | TooLarge,
     ) -> Iterator[Event]:
         """Write the answer that needs no model in place of one whose model failed.
@@ -253,20 +259,15 @@ class Answering:
         if draft.remains:
             yield Text(quotation(draft.remains, REMAINS))
 
-    def _writer_of(self, session: OwnedSession) -> Writer:
-        others = self._beside.others
-        picked = session.read().model if others else None
-        return others.get(picked or "", self._writer)
-
     def _deltas(
         self, writer: Writer, session: SessionHandle, request: WriteRequest
     ) -> Generator[ModelDelta | ToolUsed, None, None]:
-        if self._tools is None or request.wishes.needs_model:
+        if self._tools is None:
             yield from writer.write(request)
         else:
             yield from self._tools.write(writer, request, session)
 
-    def checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
+    def checked(self, session: SessionHandle, draft: Draft, shown: Sequence[Source]) -> Answer:
         """Add the citations that the writer forgot, and mark what its sources do not support."""
         if is_for_a_program(draft):
             return self._for_a_program(session, draft, shown)
@@ -285,7 +286,7 @@ class Answering:
         return replace(answer, notices=(*answer.notices, *remarks))
 
     def _for_a_program(
-        self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]
+        self, session: SessionHandle, draft: Draft, shown: Sequence[Source]
     ) -> Answer:
         answer = unchecked(draft, RegisteredNumbers(session, shown))
         sources = {source.number: source for source in session.sources(cited_numbers(answer.text))}
@@ -293,20 +294,19 @@ class Answering:
         checked = check(answer.text, sources, embedder=self._checks.embedder, user=user)
         if answer.calls:
             return replace(answer, citations=checked.citations)
-        is_asked = self._checks.judge is not None and _leaves_open(checked.citations)
         return replace(
             answer,
             citations=checked.citations,
             unsourced=checked.unsourced,
             figures=checked.figures,
-            judging=Judging.PENDING if is_asked else Judging.OFF,
+            judging=self._judging(checked.citations),
         )
 
     def gated(
         self,
         session: SourceRegister,
-        evidence: "QuestionSources",
-        draft: "Draft",
+        evidence: QuestionSources,
+        draft: Draft,
         answer: Answer,
         past: EarlierTurns,
     ) -> Answer:
@@ -324,14 +324,10 @@ class Answering:
         sources = shown | {source.number: source for source in others}
         query = evidence.resolution.query
         reason = weakness(query, answer, sources, past, self._checks.embedder)
-        card = self._card(evidence) if reason else None
-        if card is None or card[1].is_weak:
+        if not reason:
             return answer
-        return set_aside(answer, *card, reason)
-
-    def _card(self, evidence: "QuestionSources") -> tuple[str, Card] | None:
         request = WriteRequest(
-            question=evidence.resolution.query,
+            question=query,
             sources=evidence.sources,
             messages=(),
             max_tokens=0,
@@ -341,11 +337,11 @@ class Answering:
             talk=evidence.resolution.talk,
         )
         text, card = "", None
-        for delta in self._fallback.write(request) if self._fallback else ():
+        for delta in self._fallback.write(request):
             text, card = text + delta.text, delta.card or card
-        return (text, card) if card is not None else None
+        return answer if card is None or card.is_weak else set_aside(answer, text, card, reason)
 
-    def _checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
+    def _checked(self, session: SessionHandle, draft: Draft, shown: Sequence[Source]) -> Answer:
         declined = draft.writer is not None and draft.writer.declined(draft.text)
         by_number = {source.number: source for source in shown}
         others = [number for number in draft.cited if number not in by_number]
@@ -366,7 +362,6 @@ class Answering:
             replace(citation, attributed=(citation.number, citation.start) in attributed)
             for citation in checked.citations
         )
-        is_asked = self._checks.judge is not None and not declined and _leaves_open(citations)
         return Answer(
             text=text,
             citations=citations,
@@ -376,8 +371,13 @@ class Answering:
             model=draft.model,
             notices=notices,
             usage=draft.usage,
-            judging=Judging.PENDING if is_asked else Judging.OFF,
+            judging=Judging.OFF if declined else self._judging(citations),
         )
+
+    def _judging(self, citations: Sequence[Citation]) -> Judging:
+        """Return whether a judge is asked: where there is one, and words leave something open."""
+        is_open = any(not citation.verdict.is_certain for citation in citations)
+        return Judging.PENDING if is_open and self._checks.judge is not None else Judging.OFF
 
     def judged(self, session: SessionHandle, message: Message) -> Message | None:
         """Return the stored answer with a judge's verdicts, or with why there are none; None if
@@ -415,7 +415,7 @@ def _refuse_to_embed(texts: Sequence[str]) -> Matrix:
     raise ModelError("Words alone decide.")
 
 
-def _texts_of_user(session: SessionTranscript, draft: "Draft") -> Iterator[str]:
+def _texts_of_user(session: SessionTranscript, draft: Draft) -> Iterator[str]:
     """Return the question as resolved and as asked, and the user's questions just before it.
 
     They are read when a figure stands in no source; a question may come in a client's template.
@@ -426,13 +426,7 @@ def _texts_of_user(session: SessionTranscript, draft: "Draft") -> Iterator[str]:
     yield from (message.content for message in messages if message.role == Role.USER)
 
 
-def _leaves_open(citations: Sequence[Citation]) -> bool:
-    return any(not citation.verdict.is_certain for citation in citations)
-
-
-def _request(
-    prepared: PreparedContext, evidence: "QuestionSources", draft: "Draft"
-) -> WriteRequest:
+def _request(prepared: PreparedContext, evidence: QuestionSources, draft: Draft) -> WriteRequest:
     return WriteRequest(
         question=evidence.resolution.query,
         sources=prepared.sources,

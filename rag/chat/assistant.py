@@ -3,7 +3,7 @@
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -184,10 +184,8 @@ class Assistant:
         `readable` are some of the collections that the session asks.
         """
         question = unwrapped(question).question
-        last, permitted = (
-            self._last(session, session.read().message_count),
-            readable or session.readable(),
-        )
+        last = self._last(session, session.read().message_count)
+        permitted = readable or session.readable()
         resolution = self._followups.resolve(question, last, permitted)
         return self._followups.search(
             question,
@@ -224,7 +222,7 @@ class Assistant:
 
     def summarize(self, session: SessionMemory, start: int, end: int) -> Summary:
         """Summarise messages `[start, end)` on request. Raises UserError for a wrong range."""
-        return self._memory.summarize(session, start, end)
+        return self._memory.remembered.summarize(session, start, end)
 
     def correct_summary(self, session: SessionMemory, line: str, text: str) -> Summary:
         """Replace the text of a summary line, or delete the line; later summaries keep the
@@ -232,7 +230,7 @@ class Assistant:
 
         Raises NotFound if the summary has no such line any more.
         """
-        summary = self._memory.correct(session, line, text)
+        summary = self._memory.remembered.correct(session, line, text)
         if summary is None:
             raise NotFound("The summary has no such line any more. Open it again.")
         return summary
@@ -241,7 +239,7 @@ class Assistant:
         self,
         session: SessionHandle,
         turn: OpenTurn,
-        wishes: AnswerOptions = NO_OPTIONS,
+        wishes: AnswerOptions,
     ) -> Generator[Event, None, None]:
         notices = [Notice(NoticeKind.PASSED_OVER, notice) for notice in wishes.notices]
         deadline = Deadline(self._limits.answer_seconds)
@@ -273,11 +271,9 @@ class Assistant:
             direct = self._answering.direct(session, question, resolution, draft)
             span.note(made_by=direct.made_by if direct is not None else "")
         if direct is not None:
-            yield from self._say(session, turn, self._weighed(session, direct, draft), draft)
+            yield from self._say(session, turn, direct, draft)
             return
-        named = resolution.source_numbers
-        numbers = {source.number for source in session.sources(named)} if named else set()
-        taken = session.read().source_count if named else 0
+        preface = _about_unknown(session, resolution.source_numbers)
         with draft.trace.part("retrieval") as span:
             evidence = self._find(session, question, last, resolution, draft)
             by_words = any(notice.kind is NoticeKind.WORDS_ALONE for notice in draft.notices)
@@ -289,8 +285,9 @@ class Assistant:
         if draft.wishes.history is None:
             draft.state, compacted = self._memory.before_turn(session, turn)
             yield from compacted
-        if named:
-            yield from _about_unknown(numbers, taken, resolution, draft)
+        if preface and not draft.wishes.wants_json:
+            draft.preface = preface
+            yield Text(preface)
         sources = yield from self._write(session, turn, evidence, draft)
 
         with draft.trace.part("check") as span, waiting_for_database():
@@ -313,18 +310,15 @@ class Assistant:
             if judged is not None:
                 yield Judged(judged)
 
-    def _weighed(self, session: SourceRegister, direct: DirectAnswer, draft: Draft) -> DirectAnswer:
-        """Decide on a computed figure together with the passages found for its question."""
-        if direct.claim is None:
-            return direct
-        resolution = Resolution(direct.claim.question, is_followup=False, method="unchanged")
-        hits = self._hits(resolution, session.readable(), draft)
-        return self._answering.weighed(session, direct, [as_source(hit) for hit in hits])
-
     def _say(
         self, session: SessionHandle, turn: OpenTurn, direct: DirectAnswer, draft: Draft
     ) -> Iterator[Event]:
-        """Store and stream an answer that needs no writer."""
+        """Store and stream an answer that needs no writer; what it computed is weighed before."""
+        if direct.claim is not None:
+            computed = Resolution(direct.claim.question, is_followup=False, method="unchanged")
+            hits = self._hits(computed, session.readable(), draft)
+            sources = [as_source(hit) for hit in hits]
+            direct = self._answering.weighed(session, direct, direct.claim, sources)
         draft.resolution = resolution = direct.resolution or draft.resolution
         if resolution is not None:
             yield Resolved(resolution.query, resolution.is_followup, resolution.method)
@@ -427,12 +421,8 @@ class Assistant:
             source.number: max(hit.relevance, POINTED_AT * (source.document_id in about))
             for hit, source in zip(hits, registered, strict=True)
         }
-        if draft.cells:
-            cells = dict.fromkeys((cell.number for cell in draft.cells), LOOKED_UP)
-            return QuestionSources(
-                (*draft.cells, *registered), relevance | cells, resolution, readable
-            )
-        return QuestionSources(tuple(registered), relevance, resolution, readable)
+        relevance |= {cell.number: LOOKED_UP for cell in draft.cells}
+        return QuestionSources((*draft.cells, *registered), relevance, resolution, readable)
 
     def _write(
         self, session: SessionHandle, turn: OpenTurn, evidence: QuestionSources, draft: Draft
@@ -457,7 +447,7 @@ class Assistant:
             try:
                 if refused is not None and not is_less:
                     raise refused
-                yield from self._spoken(session, prepared, evidence, draft)
+                yield from self._answering.stream(session, prepared, evidence, draft)
             except ContextTooLong as error:
                 if is_less and not draft.text:
                     most_pairs, refused = max(0, prepared.stats["pairs"] - 1), error
@@ -466,23 +456,6 @@ class Assistant:
             except ModelError as error:
                 yield from self._answering.without_model(session, prepared, evidence, draft, error)
             return prepared.sources
-
-    def _spoken(
-        self,
-        session: SessionHandle,
-        prepared: PreparedContext,
-        evidence: QuestionSources,
-        draft: Draft,
-    ) -> Iterator[Event]:
-        with draft.trace.part("model") as span:
-            span.note(context_tokens=prepared.tokens, fitting_sources=len(prepared.sources))
-            try:
-                yield from self._answering.stream(session, prepared, evidence, draft)
-            finally:
-                span.note(gen_ai__request__model=draft.model, characters=len(draft.text))
-                if draft.usage is not None:
-                    span.note(gen_ai__usage__input_tokens=draft.usage.prompt_tokens)
-                    span.note(gen_ai__usage__output_tokens=draft.usage.completion_tokens)
 
     def _of(
         self, session: SourceRegister, answer: Answer, sources: Sequence[Source]
@@ -496,17 +469,17 @@ class Assistant:
         return tuple(by_number[number] for number in cited)
 
 
-def _about_unknown(
-    numbers: Container[int], taken: int, resolution: Resolution, draft: Draft
-) -> Iterator[Event]:
-    """Tell the user if the question names numbers that the session has not given."""
-    unknown = [str(n) for n in resolution.source_numbers if n not in numbers]
-    if unknown and not draft.wishes.wants_json:
-        those = f"they run from 1 to {taken}" if taken else "it has none yet"
-        draft.preface = (
-            f"This conversation has no source number {', '.join(unknown)} ({those}).\n\n"
-        )
-        yield Text(draft.preface)
+def _about_unknown(session: SessionHandle, numbers: Sequence[int]) -> str:
+    """Return what to say of numbers in the question that the session has not given; else ""."""
+    if not numbers:
+        return ""
+    registered = {source.number for source in session.sources(numbers)}
+    unknown = [str(number) for number in numbers if number not in registered]
+    if not unknown:
+        return ""
+    taken = session.read().source_count
+    those = f"they run from 1 to {taken}" if taken else "it has none yet"
+    return f"This conversation has no source number {', '.join(unknown)} ({those}).\n\n"
 
 
 def _keep(session: SessionTranscript, draft: Draft, reason: str) -> None:

@@ -124,26 +124,22 @@ def notices_beside(
 
 
 def _of_sibling(draft: Draft, text: str, sources: Sequence[Source]) -> list[Notice]:
-    query = draft.resolution.query if draft.resolution else ""
-    remark = other_product(query, text, sources)
-    return [Notice(NoticeKind.OTHER_PRODUCT, remark)] if remark else []
-
-
-def other_product(question: str, answer: str, sources: Sequence[Source]) -> str:
-    """Return the notice for an answer that names only a sibling of the product in the question."""
+    """Return a notice on an answer that names only a sibling of the product in the question."""
+    question = draft.resolution.query if draft.resolution else ""
     named = (word for word in question.split()[1:] if word.strip(".,?!") != "I")
     if not any(any(map(str.isupper, word)) for word in named) and not re.search(r"\d", question):
-        return ""  # it names nothing, and no source is read for it
+        return []  # it names nothing, and no source is read for it
     lexicon = Lexicon(n for source in sources for n in read_source(source).lexicon.names)
-    wanted, products = (_product_names(text, lexicon) for text in (question, answer))
+    wanted, products = _product_names(question, lexicon), _product_names(text, lexicon)
     if len(wanted) != 1 or any(same_name(wanted[0], name) for name in products):
-        return ""
+        return []
     sibling = next((name for name in products if are_siblings(wanted[0], name)), None)
-    if sibling is None or read_figures(answer[: answer.lower().find(sibling)]):
-        return ""  # something was said before, of what `it` stands for
+    if sibling is None or read_figures(text[: text.lower().find(sibling)]):
+        return []  # something was said before, of what `it` stands for
     spelled = {name.lower(): name for name in lexicon.names}
     about = spelled.get(wanted[0], wanted[0])
-    return f"You asked about the {about}; this speaks of the {spelled.get(sibling, sibling)}."
+    remark = f"You asked about the {about}; this speaks of the {spelled.get(sibling, sibling)}."
+    return [Notice(NoticeKind.OTHER_PRODUCT, remark)]
 
 
 def _product_names(text: str, lexicon: Lexicon) -> list[str]:
@@ -234,26 +230,19 @@ _RULE = re.compile(r"[\s|:-]*")  # below a table's header, or nothing
 
 def markdown_of(card: Card) -> Iterator[str]:
     """Yield the card as Markdown, paragraph by paragraph with the blank lines between."""
-    separator = ""
-    for paragraph in _paragraphs(card):
-        yield separator + paragraph
-        separator = "\n\n"
-
-
-def _paragraphs(card: Card) -> Iterator[str]:
-    if not card.passages:
-        yield DECLINE
+    paragraphs = [] if card.passages else [DECLINE]
     if card.said or card.lead:
-        yield card.said or card.lead
+        paragraphs.append(card.said or card.lead)
     if card.perhaps:
-        yield in_words(card.perhaps)
+        paragraphs.append(in_words(card.perhaps))
     for passage in card.open:
-        yield f"{in_words(passage.heading)} [{passage.number}]"
-        yield _quoted(passage)
+        paragraphs += [f"{in_words(passage.heading)} [{passage.number}]", _quoted(passage)]
     if card.folded:
         entries = [f"- {in_words(folded.heading)}: {_short(folded)}" for folded in card.folded]
-        yield "\n".join(entries if card.said else [MORE, "", *entries])
-    yield from map(_mention, card.mentions)
+        paragraphs.append("\n".join(entries if card.said else [MORE, "", *entries]))
+    paragraphs += map(_mention, card.mentions)
+    for place, paragraph in enumerate(paragraphs):
+        yield f"\n\n{paragraph}" if place else paragraph
 
 
 def cited(text: str, number: int) -> str:
@@ -269,12 +258,8 @@ def _quoted(passage: QuotedPassage) -> str:
     text, number = passage.text, passage.number
     for start, end in sorted(passage.marked, reverse=True):
         text = text[:start] + _marked(text[start:end], number) + text[end:]
-    return "\n".join(f"> {_as_markdown(line)}".rstrip() for line in text.split("\n"))
-
-
-def _as_markdown(line: str) -> str:
-    """Return the passage as Markdown, before the gate that all answers pass."""
-    return _NUMBERED.sub(r"\1", line)
+    lines = (_NUMBERED.sub(r"\1", line) for line in text.split("\n"))
+    return "\n".join(f"> {line}".rstrip() for line in lines)
 
 
 def _marked(unit: str, number: int) -> str:
@@ -284,7 +269,7 @@ def _marked(unit: str, number: int) -> str:
 
 
 def _short(passage: QuotedPassage) -> str:
-    words = _as_markdown(gist(passage)).split()
+    words = _NUMBERED.sub(r"\1", gist(passage)).split()
     if len(words) <= LONGEST_KEY:
         return cited(" ".join(words), passage.number)
     beginning = " ".join(words[:LONGEST_KEY])
@@ -294,14 +279,13 @@ def _short(passage: QuotedPassage) -> str:
 
 def gist(passage: QuotedPassage) -> str:
     """Return a passage in one line, without the signs of rows, list entries and code."""
-    lines = (line.strip() for line in passage.text.splitlines())
-    return " ".join(_line_as_prose(line) for line in lines if not _RULE.fullmatch(line)).strip("; ")
-
-
-def _line_as_prose(line: str) -> str:
-    if line.startswith("|"):
-        return " · ".join(filter(None, cells_of(line))) + ";"
-    return line.removeprefix("- ")
+    lines = []
+    for line in map(str.strip, passage.text.splitlines()):
+        if line.startswith("|") and not _RULE.fullmatch(line):
+            lines.append(" · ".join(filter(None, cells_of(line))) + ";")
+        elif not _RULE.fullmatch(line):
+            lines.append(line.removeprefix("- "))
+    return " ".join(lines).strip("; ")
 
 
 def _mention(mention: Mention) -> str:
@@ -346,7 +330,8 @@ def card_of(
     marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
     is_unsure = nearest < NEAR and not confidence.is_other_language
     is_far = {Certainty.NOTHING: True, Certainty.PERHAPS: is_unsure, Certainty.FOUND: False}
-    if _relevance(request, sources) < WEAK and is_far[confidence.certainty]:
+    best = max(request.relevance.get(source.number, UNKNOWN_RELEVANCE) for source in sources)
+    if best < WEAK and is_far[confidence.certainty]:
         first = spoken.speech["offered" if request.has_offers else "hardly"]
         return Card(tuple(map(_passage_of, sources, texts)), first)
     named = dict.fromkeys(name.text for name in names.find(request.question))
@@ -413,10 +398,6 @@ def _unknown_codes(spoken: Language, missing: Sequence[MissingIdentifier]) -> st
     return " ".join(sentences)
 
 
-def _relevance(request: WriteRequest, sources: Sequence[Source]) -> float:
-    return max(request.relevance.get(source.number, UNKNOWN_RELEVANCE) for source in sources)
-
-
 def _passage_of(source: Source, text: str, marked: MarkedSpans = ()) -> QuotedPassage:
     titles = dict.fromkeys((source.document_title, *source.heading_path))
     heading = " › ".join(filter(None, titles))
@@ -450,25 +431,21 @@ class CardWriter:
         yield from cut_at_stop(self._card(request), request.wishes, count=count_tokens)
 
     def _card(self, request: WriteRequest) -> Iterator[ModelDelta]:
-        readable = request.readable
+        readable, confidence = request.readable, Confidence()
         names = self._lexicon(readable)
+        with suppress(ModelError, IndexAway):  # none if a model or an index is unavailable
+            confidence = self._confidence(request.question, readable)
         card = card_of(
             request,
             self._statements.embed,
             names,
             lambda name: self._mentions(name, readable),
-            self._confidence_of(request.question, readable),
+            confidence,
         )
         for paragraph in markdown_of(card):
             yield ModelDelta(text=paragraph)
         if card.passages:
             yield ModelDelta(card=card)
-
-    def _confidence_of(self, question: str, readable: Readable) -> Confidence:
-        """Return the confidence, or none if a model or an index is unavailable."""
-        with suppress(ModelError, IndexAway):
-            return self._confidence(question, readable)
-        return Confidence()
 
     def declined(self, text: str) -> bool:
         return says_declined(text)

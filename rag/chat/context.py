@@ -182,6 +182,8 @@ RESULTS_SHARE, FREE_SHARE = 0.2, 0.05  # of the input: for results of tools, and
 LEAST_RESULTS = 140  # tokens that are left in small windows
 FRAME_MESSAGES = 2  # of a context: the rules, and the question
 EMBEDDED_EVERY = 5  # turns, whatever is summarised
+MOST_READ = 200  # messages of a transcript, by one turn
+SMALL_WINDOW = 8_192  # tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,14 +195,12 @@ class MemoryRules:
     high_water: float = 0.6  # of the history's budget
     low_water: float = 0.3
     max_pairs: int = 20
-    read_messages: int = 200  # the most that one turn reads of a transcript
     answer_tokens: int | None = None  # at most
     answer_limit: Callable[[], int | None] = lambda: None  # what is published of the model
     published_window: Callable[[], int] | None = None  # without what refusals let guess
     windows: Mapping[str, ModelWindow] = field(default_factory=dict)  # of others that may be picked
     tools: ToolOffer | None = None
-    recall_tokens: int = 4_000  # of what is recalled, at most, in windows beyond `small_window`
-    small_window: int = 8_192
+    recall_tokens: int = 4_000  # of what is recalled, at most, in windows beyond SMALL_WINDOW
     one_at_a_time: bool = False  # the model's server: a summary gives way to who asks
     is_read: bool = True  # by a model; else nothing is chosen or put back for nobody
 
@@ -219,7 +219,7 @@ class ContextBuilder:
         later: Callable[[SessionHandle], Any] = lambda session: None,
     ) -> None:
         """`later` queues a compaction in the background."""
-        self._remembered = remembered
+        self.remembered = remembered
         self._rules = rules
         self._window = window
         self._count = count
@@ -230,7 +230,7 @@ class ContextBuilder:
     def give_way(self, session: OwnedSession) -> None:
         """Stop a summary that a model is writing for this owner, if the server has one slot."""
         if self._rules.one_at_a_time:
-            self._remembered.cancel(session)
+            self.remembered.cancel(session)
 
     # ── One turn ─────────────────────────────────────────────────────────────────────────────
 
@@ -257,13 +257,12 @@ class ContextBuilder:
         if wishes.instructions is not None:
             state = replace(state, instructions=wishes.instructions)
         if not self._rules.is_read:
-            budget = self._budget(state.session)
+            budget = self.budget(state.session)
             context = self._assembled(state, budget, turn.question.content, before)
             stats = stats_of(context, state.summaries, budget)
             return PreparedContext((), budget.max_tokens, tuple(shown.sources), stats=stats)
         resolved = shown.resolved
-        window = self._window_of(state, is_again)
-        budget = self._budget(state.session, window)
+        budget = self.budget(state.session, self._window_of_retry(state) if is_again else None)
         if wishes.needs_model:
             budget = room_beside(budget, wishes, self._rules.reserved_tokens, self._count)
         question = turn.question.content
@@ -293,11 +292,11 @@ class ContextBuilder:
             tools=tools.at_once,
             waiting_tools=tools.waiting,
             stats=stats_of(context, state.summaries, replace(budget, tools=tools.tokens)),
-            state=read if is_again else replace(read, window=window),
+            state=read if is_again else replace(read, window=budget.window),
         )
 
-    def _window_of(self, state: State, is_again: bool) -> int:
-        """Return the window of the first try; a smaller one only once the server named its limit.
+    def _window_of_retry(self, state: State) -> int | None:
+        """Return the window of the first try, or a smaller one that the server named since.
 
         Limits that are inferred from refusals apply to the next question; a retry drops a pair
         instead.
@@ -308,9 +307,7 @@ class ContextBuilder:
             if session_window is not None
             else self._rules.published_window
         )
-        if is_again and state.window and published is not None:
-            return min(state.window, published())
-        return session_window.tokens() if session_window is not None else self._window()
+        return min(state.window, published()) if state.window and published is not None else None
 
     def before_turn(
         self, session: SessionHandle, turn: OpenTurn
@@ -320,13 +317,15 @@ class ContextBuilder:
         Returns the state afterwards, and the event of that summary if one was written.
         """
         state = self._state(session, turn)
+        if not self._is_too_long(state):
+            return state, ()
         try:
             summary = self._summary_at_once(session, state)
         except OverBudget:  # a very long past: what fits is sent, the background reads all of it
             self._later(session)
             return state, ()
         if summary is None:
-            return None if self._is_too_long(state) else state, ()
+            return None, ()
         return None, (Compacted(summary.start, summary.end, summary.report),)
 
     def _is_too_long(self, state: State) -> bool:
@@ -337,9 +336,7 @@ class ContextBuilder:
     def _summary_at_once(
         self, session: SessionMemory, state: State, *, stores: bool = True
     ) -> Summary | None:
-        """An extractive one where history does not fit. Raises OverBudget."""
-        if not self._is_too_long(state):
-            return None
+        """Return an extractive summary, where history does not fit. Raises OverBudget."""
         room = self._history_room(state)
         with limited(part_of_it(SUMMARY_SECONDS)):
             return self._compacted(session, room, at_once=True, force=False, stores=stores)
@@ -370,7 +367,7 @@ class ContextBuilder:
         pairs = self._history_tokens(state) - tokens
         is_over = pairs > self._rules.high_water * max(0, room.budget - tokens)
         is_many = len(state.recent) > self._rules.max_pairs
-        is_due = bool(state.summaries) and self._remembered.is_due(state.summaries)
+        is_due = bool(state.summaries) and self.remembered.is_due(state.summaries)
         return is_over or is_many or is_due
 
     # ── On request ───────────────────────────────────────────────────────────────────────────
@@ -383,7 +380,7 @@ class ContextBuilder:
         `keep_turns` turns stay word for word; by default as many as the session's settings say.
         """
         state = self._state(session)
-        self._remembered.remember(session, embeds=self._rules.is_read)
+        self.remembered.remember(session, embeds=self._rules.is_read)
         if not state.summarises and not force:
             return None
         room = self._history_room(state, keep_turns)
@@ -399,10 +396,8 @@ class ContextBuilder:
         stores: bool = True,
     ) -> Summary | None:
         """Summarise turns down to the low-water mark, or all but the turns to keep."""
-
         rules = self._rules
-
-        is_due = self._remembered.is_due(session.summaries())
+        is_due = self.remembered.is_due(session.summaries())
 
         def plan(past: History, last: int) -> tuple[int, Room] | None:
             turns, many = past.tokens(past.covered, last), past.turns_from(past.covered)
@@ -421,7 +416,7 @@ class ContextBuilder:
             return (end, Room(left, room.budget, lines)) if is_new else None
 
         try:
-            summary = self._remembered.compact(session, plan, at_once=at_once, stores=stores)
+            summary = self.remembered.compact(session, plan, at_once=at_once, stores=stores)
         except SummaryCancelled:
             log.info("A summary gave way to a question; it is begun again after the answer.")
             return None
@@ -430,26 +425,20 @@ class ContextBuilder:
             _log(summary)
         return summary
 
-    def summarize(self, session: SessionMemory, start: int, end: int) -> Summary:
-        """Return a summary of messages `[start, end)`; it does not become part of the context."""
-        return self._remembered.summarize(session, start, end)
-
-    def correct(self, session: SessionMemory, line: str, text: str) -> Summary | None:
-        """Replace or delete a line of the summary; return None if there is no such line."""
-        return self._remembered.correct(session, line, text)
-
     def context(self, session: SessionMemory) -> tuple[tuple[ChatMessage, ...], dict[str, Any]]:
         """Return the messages that would be sent now, before the next question, with statistics.
 
         With the summary that the next question would make; it is not stored, because this reads.
         """
         state = self._state(session)
-        with suppress(OverBudget):
-            if summary := self._summary_at_once(session, state, stores=False):
-                messages = session.bare_messages(summary.end, state.session.message_count)
-                recent = tuple(pairs_of(messages))
-                state = replace(state, summaries=(summary,), recent=recent)
-        budget = self._budget(state.session)
+        summary = None
+        if self._is_too_long(state):
+            with suppress(OverBudget):
+                summary = self._summary_at_once(session, state, stores=False)
+        if summary is not None:
+            messages = session.bare_messages(summary.end, state.session.message_count)
+            state = replace(state, summaries=(summary,), recent=tuple(pairs_of(messages)))
+        budget = self.budget(state.session)
         context = self._assembled(state, budget, "", state.session.message_count)
         stats = stats_of(context, state.summaries, budget)
         return context.messages[:-1], stats | {"messages": len(context.messages) - 1}
@@ -462,7 +451,7 @@ class ContextBuilder:
         The share of the sources is left free, so that recalled paragraphs fit beside them.
         """
         state = self._state(session)
-        budget = self._budget(state.session)
+        budget = self.budget(state.session)
         prompt = question_prompt(question, " ", resolved)
         room = self._room_for_sources(state, budget, prompt)
         budget = replace(budget, reserved=budget.reserved + room)
@@ -478,7 +467,7 @@ class ContextBuilder:
         summarises = config.enabled and config.compression_strategy == "smart"
         summaries = tuple(summary for summary in overview.summaries if summary.text and summarises)
         start = max((summary.end for summary in summaries), default=0)
-        most = self._rules.read_messages if summarises or not _slides(config) else 0
+        most = MOST_READ if summarises or not _slides(config) else 0
         most = max(most, config.recent_message_count + 2)
         start = max(start, read.message_count - most)
         recent, instructions = tuple[Pair, ...](), ""
@@ -508,11 +497,8 @@ class ContextBuilder:
             added = added[: len(added) * 3 // 4]
         return f"{rules}\n\nThe application that asks adds:\n{neutralise(added)}"
 
-    def budget(self, session: OwnedSession) -> TokenBudget:
-        """Return how the window is shared out in one call."""
-        return self._budget(session.read())
-
-    def _budget(self, session: Session, window: int | None = None) -> TokenBudget:
+    def budget(self, session: Session, window: int | None = None) -> TokenBudget:
+        """Return how the window is shared out in one call; by default the window as it is now."""
         session_window = self._rules.windows.get(session.model or "")
         if window is None:
             window = session_window.tokens() if session_window is not None else self._window()
@@ -541,18 +527,12 @@ class ContextBuilder:
         taken = sum(message_tokens(message, self._count) for message in fixed)
         left = max(0, budget.input_tokens - taken - MESSAGE_TOKENS - JOINED_TOKENS)
         history = left if state.preferences.slice else self._history_tokens(state)
-        recalled = int(left * RECALL_SHARE) if self._leaves_out(state) else 0
+        leaves_out = 2 * len(state.recent) + 2 < state.session.message_count
+        recalled = int(left * RECALL_SHARE) if leaves_out or state.session.config.share else 0
         return max(int(left * SOURCE_SHARE), left - history) - recalled
 
-    def _leaves_out(self, state: State) -> bool:
-        """Whether a message is not in the context word for word."""
-        return (
-            bool(state.session.config.share)
-            or 2 * len(state.recent) + 2 < state.session.message_count
-        )
-
     def _history_room(self, state: State, keep_turns: int | None = None) -> HistoryRoom:
-        config, budget = state.session.config, self._budget(state.session)
+        config, budget = state.session.config, self.budget(state.session)
         system = ChatMessage(Role.SYSTEM, self._system(state, budget))
         taken = message_tokens(system, self._count)
         history = max(0, int((budget.input_tokens - taken) * (1 - SOURCE_SHARE)))
@@ -614,19 +594,19 @@ class ContextBuilder:
         config = state.session.config
         leaves_out = context.is_compressed and not _slides(config)
         room = context.budget_tokens - context.tokens - JOINED_TOKENS - spare
-        if self._budget(state.session).window > self._rules.small_window:
+        if self.budget(state.session).window > SMALL_WINDOW:
             room = min(room, self._rules.recall_tokens)
         others = session.shared() if config.share else []
         if others:
             share = room // 2 if leaves_out else room
-            text = self._remembered.shared(session, others, question, share)
+            text = self.remembered.shared(session, others, question, share)
             context = put_back(context, text, (), self._count)
             room -= self._count(text)
         if not leaves_out:
             return context
         before = context.original_messages
         indices = [pair.question.index for pair in state.recent if pair.question.index < before]
-        recalled = self._remembered.recalled(
+        recalled = self.remembered.recalled(
             session,
             question,
             before=[*indices, before][-1 - context.pairs],

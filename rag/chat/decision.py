@@ -11,7 +11,6 @@ Only what is surely of no use is told of: a short answer, or one in other words,
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from rag.chat.evidence import COMPUTED, LONGEST, LOOKED_UP, SourceEvidence, is_looked_up
 from rag.citations.comparison.case import UNLIKE, is_near
@@ -96,10 +95,14 @@ def _sure(evidence: Sequence[SourceEvidence]) -> list[SourceEvidence]:
         least = NEAR_IN_TWO if any(_repeats(best, other) for other in rest) else NEAR
         return [best] if best.likeness >= least and ahead >= AHEAD else []
     cases = [best]
+    document, is_row = best.source.document_id, best.kind == "row"
+    dimensions = {amount.dimension for amount in _amounts(best)}
     for other in (e for e in rest if best.likeness - e.likeness < BESIDE_ITSELF):
-        if _place(other) == _place(best) and _is_alike(best, other) and not _is_among(other, cases):
+        is_same_text = (other.source.document_id, other.kind == "row") == (document, is_row)
+        is_alike = any(amount.dimension in dimensions for amount in _amounts(other))
+        if is_same_text and is_alike and not _is_among(other, cases):
             cases.append(other)
-    return cases if len(cases) == 1 or (len(cases) <= MOST_CASES and best.kind != "row") else []
+    return cases if len(cases) == 1 or (len(cases) <= MOST_CASES and not is_row) else []
 
 
 def _is_among(evidence: SourceEvidence, others: Sequence[SourceEvidence]) -> bool:
@@ -115,15 +118,6 @@ def _repeats(one: SourceEvidence, other: SourceEvidence) -> bool:
 
 def _agree(one: SourceEvidence, other: SourceEvidence) -> bool:
     return any(agree(a, b) for a in one.values for b in other.values if a.kind == b.kind)
-
-
-def _place(evidence: SourceEvidence) -> tuple[str, bool]:
-    return evidence.source.document_id, evidence.kind == "row"
-
-
-def _is_alike(one: SourceEvidence, other: SourceEvidence) -> bool:
-    dimensions = {a.dimension for a in _amounts(one)}
-    return any(a.dimension in dimensions for a in _amounts(other))
 
 
 def denies(one: SourceEvidence, other: SourceEvidence) -> bool:
@@ -164,8 +158,7 @@ def _of_each_document(denials: Sequence[SourceEvidence]) -> list[SourceEvidence]
     """Keep the nearest evidence of each document, and others of it that give another value."""
     results: list[SourceEvidence] = []
     for denial in denials:
-        same = [e for e in results if not denies(e, denial)]
-        if not same:
+        if all(denies(other, denial) for other in results):
             results.append(denial)
     return results
 
@@ -190,11 +183,7 @@ def _by_precedence(
         for figure in _amounts_in_force(sentence, list(read_figures(sentence)))
         if figure.unit
     ]
-    ranked = sorted(
-        enumerate(evidences),
-        key=lambda pair: (-_gives(pair[1], upheld), -_newest(pair[1].source), pair[0]),
-    )
-    return [evidence for _, evidence in ranked]
+    return sorted(evidences, key=lambda e: (-_gives(e, upheld), -_newest(e.source)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,10 +242,9 @@ def _in_place_of(
     upheld = [figure for figure in upheld if figure.dimension in dimensions]
     if evidence.kind == COMPUTED or _gives(evidence, upheld):
         return []
-    same = (
-        other for other in others if other.subject == evidence.subject and _gives(other, upheld)
-    )
-    return list(islice(same, 1))
+    subject = evidence.subject
+    same = [other for other in others if other.subject == subject and _gives(other, upheld)]
+    return same[:1]
 
 
 def _newest(source: Source) -> float:
@@ -279,10 +267,8 @@ def _inner_quotation(quotation: re.Match[str]) -> str:
 
 def _marked_quotation(evidence: SourceEvidence) -> str:
     """Return `"words" [n]`; in a row the content of the cell is marked."""
-    words, cell = (
-        _QUOTES.sub(_inner_quotation, neutralise(" ".join(text.split())))
-        for text in (evidence.quote, evidence.cell)
-    )
+    texts = (neutralise(" ".join(text.split())) for text in (evidence.quote, evidence.cell))
+    words, cell = (_QUOTES.sub(_inner_quotation, text) for text in texts)
     if cell and "*" not in cell and words.endswith(cell):
         words = f"{words.removesuffix(cell)}**{cell}**"
     words = words if evidence.kind == COMPUTED else f'"{words}"'
@@ -362,11 +348,8 @@ def _beside_what_was_found(
         return "" if near else ELSEWHERE
     if answer.citations or not question_words or not answer_words.isdisjoint(question_words):
         return ""
-    return (
-        ""
-        if any(2 * len(answer_words & text) >= len(answer_words) for text in passage_words)
-        else BESIDE_THE_POINT
-    )
+    is_carried = any(2 * len(answer_words & words) >= len(answer_words) for words in passage_words)
+    return "" if is_carried else BESIDE_THE_POINT
 
 
 def _repeats_answer(question: str, answer: str, earlier: str, text: str) -> bool:

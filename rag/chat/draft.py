@@ -65,7 +65,10 @@ def through_gate(
         yield from draft.take(gate.feed(delta.text), gate.cited)
         if len(draft.text) >= watched + LOOKED_AT_EVERY and not draft.wishes.wants_json:
             watched = len(draft.text)
-            if draft.end_loop():
+            end = end_before_loop(draft.text)
+            if end is not None:  # the repetition is cut down to one
+                draft.text = draft.text[:end]
+                draft.notices.append(Notice(NoticeKind.LOOP, LOOPED))
                 return
     yield from draft.take(gate.finish(), gate.cited)
     if isinstance(gate, AnswerGate):
@@ -168,15 +171,6 @@ class Draft:
         self.text, self.cited, self.calls = "", [], ()
         return Discarded(reason)
 
-    def end_loop(self) -> bool:
-        """Whether the text only repeats itself; the repetition is then cut down to one."""
-        end = end_before_loop(self.text)
-        if end is None:
-            return False
-        self.text = self.text[:end]
-        self.notices.append(Notice(NoticeKind.LOOP, LOOPED))
-        return True
-
     def complete(self, answer: Answer) -> Message:
         self.trace.note(status=MessageStatus.COMPLETE.value)
         return replace(
@@ -229,20 +223,14 @@ def end_before_loop(text: str) -> int | None:
             continue
         if _FILLS.issuperset("".join(words[-period:])):
             continue
-        first = _begin_of_loop(words, period)
+        first = len(words) - period  # where the words that repeat with this period begin
+        while first > 0 and words[first - 1] == words[first - 1 + period]:
+            first -= 1
         looped = len(text) - start - matches[first].start()
         times = (len(words) - first) // period
         if times >= LEAST_TIMES and looped >= LEAST_CHARACTERS:
             return start + matches[first + period - 1].end()
     return None
-
-
-def _begin_of_loop(words: list[str], period: int) -> int:
-    """Return where the words that repeat with this period begin."""
-    start = len(words) - period
-    while start > 0 and words[start - 1] == words[start - 1 + period]:
-        start -= 1
-    return start
 
 
 def cut_at_stop(
@@ -252,19 +240,20 @@ def cut_at_stop(
 
     With `count` also within the tokens that are wanted, for what no model counts.
     """
-    given_out = waiting = ""
+    sent = waiting = ""
     for delta in deltas:
-        given_out, waiting = ("", "") if delta.discard else (given_out, waiting)
+        if delta.discard:
+            sent = waiting = ""
         waiting += delta.text
         end = min((waiting.find(stop) for stop in wishes.stop if stop in waiting), default=None)
-        ready = (
-            waiting[: len(waiting) - _perhaps(waiting, wishes.stop)]
-            if end is None
-            else waiting[:end]
-        )
+        beginnings = (stop[:length] for stop in wishes.stop for length in range(1, len(stop)))
+        begun = (len(beginning) for beginning in beginnings if waiting.endswith(beginning))
+        ready = waiting[: len(waiting) - max(begun, default=0) if end is None else end]
         waiting = waiting[len(ready) :]
-        fits = _fitting(given_out, ready, wishes, count)
-        given_out += fits
+        fits = ready
+        if count is not None and wishes.max_tokens is not None:
+            fits = _fitting(sent, ready, wishes.max_tokens, count)
+        sent += fits
         yield replace(delta, text=fits)
         if len(fits) < len(ready):
             yield ModelDelta(cut=True)
@@ -275,15 +264,9 @@ def cut_at_stop(
         yield ModelDelta(text=waiting)
 
 
-def _perhaps(text: str, stops: Iterable[str]) -> int:
-    """Return how many characters at the end of a text may begin a stop text."""
-    lengths = (n for stop in stops for n in range(1, len(stop)) if text.endswith(stop[:n]))
-    return max(lengths, default=0)
-
-
-def _fitting(before: str, text: str, wishes: AnswerOptions, count: TokenCounter | None) -> str:
-    most = wishes.max_tokens
-    if count is None or most is None or count(before + text) <= most:
+def _fitting(before: str, text: str, most: int, count: TokenCounter) -> str:
+    """Return so many words of a text as fit behind what stands before it."""
+    if count(before + text) <= most:
         return text
     ends = [word.end() for word in re.finditer(r"\S+", text)]
     if not before and ends:
@@ -302,20 +285,19 @@ class ModelWriter:
         self.name = model.name
 
     def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
-        replied = self._model.stream(
+        wishes = request.wishes
+        reply = self._model.stream(
             ModelRequest(
                 messages=request.messages,
-                max_tokens=min(request.max_tokens, request.wishes.max_tokens or request.max_tokens),
-                temperature=self._temperature
-                if request.wishes.temperature is None
-                else request.wishes.temperature,
-                stop=request.wishes.stop,
+                max_tokens=min(request.max_tokens, wishes.max_tokens or request.max_tokens),
+                temperature=self._temperature if wishes.temperature is None else wishes.temperature,
+                stop=wishes.stop,
                 tools=request.tools,
-                passed_on=request.wishes.passed_on,
+                passed_on=wishes.passed_on,
                 deadline=request.deadline,
             )
         )
-        yield from cut_at_stop(replied, request.wishes)  # some servers know no stop texts
+        yield from cut_at_stop(reply, wishes)  # some servers know no stop texts
 
     def declined(self, text: str) -> bool:
         return says_declined(text)

@@ -10,7 +10,6 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,24 +53,20 @@ def marked_in(
     Nothing is marked if no statement stands out, nor a statement that names another product.
     """
     question_words, named = _words(question), _names_in(question, names)
-    read = [
-        [
-            u
-            for u in units_of(passage)
-            if not _words(u.text) <= question_words and _is_about(named, u, names)
-        ]
-        for passage in passages
+    units = [
+        (place, unit)
+        for place, passage in enumerate(passages)
+        for unit in units_of(passage)
+        if not _words(unit.text) <= question_words and _is_about(named, unit, names)
     ]
-    shared = [[_shared(question_words, unit) for unit in units] for units in read]
-    alike = _likeness_by_meaning(
-        question, [_in_words(unit) for units in read for unit in units], embed
-    )
-    scores = iter(alike or list(chain.from_iterable(shared)))
-    marks = [
-        _marks([(next(scores) + share, unit) for share, unit in zip(*both, strict=True)])
-        for both in zip(shared, read, strict=True)
-    ]
-    return marks, max(alike, default=0.0)
+    texts = [_in_words(unit) for _, unit in units]
+    most = max(1, len(question_words))
+    shared = [WORDS * len(question_words & _words(text)) / most for text in texts]
+    alike = _likeness_by_meaning([question], texts, embed)
+    scored: list[list[tuple[float, Unit]]] = [[] for _ in passages]
+    for (place, unit), share, likeness in zip(units, shared, alike or shared, strict=True):
+        scored[place].append((likeness + share, unit))
+    return [_marks(units_of_passage) for units_of_passage in scored], max(alike, default=0.0)
 
 
 class StatementVectors:
@@ -124,19 +119,18 @@ def _in_words(unit: Unit) -> str:
     return unit.text if unit.kind == "sentence" else f"{unit.above}: {unit.text}"
 
 
-def _likeness_by_meaning(question: str, texts: Sequence[str], embed: EmbedTexts) -> list[float]:
-    """Return each text's cosine to the question; [] if the model is unavailable."""
+def _likeness_by_meaning(
+    questions: Sequence[str], texts: Sequence[str], embed: EmbedTexts
+) -> list[float]:
+    """Return each text's mean cosine to the questions; [] if the model is unavailable."""
     if not texts:
         return []
     try:
-        rows = embed([question, *texts])
+        rows = embed([*questions, *texts])
     except ModelError:
         return []
-    return [float(cosine) for cosine in rows[1:] @ rows[0]]
-
-
-def _shared(question_words: frozenset[str], unit: Unit) -> float:
-    return WORDS * len(question_words & _words(_in_words(unit))) / max(1, len(question_words))
+    question_rows, text_rows = rows[: len(questions)], rows[len(questions) :]
+    return [float(likeness) for likeness in (text_rows @ question_rows.T).mean(axis=1)]
 
 
 def _marks(scored: Sequence[tuple[float, Unit]]) -> MarkedSpans:
@@ -267,7 +261,8 @@ class EvidenceReader:
         ]
         results = self._worth_comparing(read)
         questions = list(dict.fromkeys([self._last, self.question.text]))
-        alike = _likeness_to_all(questions, [unit.text for _, _, unit in results], embed)
+        texts = [unit.text for _, _, unit in results]
+        alike = _likeness_by_meaning(questions, texts, embed) or [0.0] * len(texts)
         made = [
             self._evidence(rank, source, unit, near)
             for (rank, source, unit), near in zip(results, alike, strict=True)
@@ -301,21 +296,18 @@ class EvidenceReader:
     def _evidence(
         self, rank: int, source: Source, unit: "_QuotedUnit", near: float
     ) -> SourceEvidence:
+        asked = self.question.words
         statement_words = frozenset(self._content(unit.text))
-        above = frozenset(self._content(_headings(source)))
-        shares = [
-            _share(self.question.words, words)
-            for words in (statement_words, statement_words | above)
-        ]
+        words_with_headings = statement_words.union(self._content(_headings(source)))
         return SourceEvidence(
             values=unit.values,
             subject=self.question.subject,
-            attribute=frozenset(self.question.words) & statement_words,
+            attribute=frozenset(asked) & statement_words,
             kind=unit.kind,
             source=source,
             quote=unit.quote,
             likeness=near
-            + WORDS * sum(shares)
+            + WORDS * (_share(asked, statement_words) + _share(asked, words_with_headings))
             - RANK * rank
             + LOOKED_UP * is_looked_up(source)
             - EARLIER * is_quoted_mail(source),
@@ -353,39 +345,31 @@ class EvidenceReader:
         `Aero 5` is not `Aero 5 Mini`; a figure without a unit counts only if the question asks for
         what it counts.
         """
-        counted = ""
-        results = []
-        for figure, names in self._of_names(text):
-            counted = _counted(text, figure) or counted  # "one has 5 ports, the other 8"
-            is_of_it = not self.question.names or self._holds(names or headed)
-            if is_of_it and self._is_asked(figure, counted):
-                results.append(figure)
-        return tuple(results)
-
-    def _of_names(self, text: str) -> Iterator[tuple[Figure, list[str]]]:
-        """Yield each figure with the names it belongs to: those before it since the last figure, or
-        those of the last figure; else those behind it in its clause; else none: "14 hours, longer
-        than the Heron".
-        """
         places = self._lexicon.find(text)
         names: list[str] = []
-        done = 0
+        counted, done = "", 0
+        results = []
         for figure in self._figures(text):
+            counted = _counted(text, figure) or counted  # "one has 5 ports, the other 8"
+            # A figure belongs to the names before it since the last figure, or to those of the last
+            # figure; else to those behind it in its clause; else to none: "14 hours, longer than
+            # the Heron".
             names = [n.text.casefold() for n in places if done <= n.start < figure.start] or names
             comma = _CLAUSE_ENDS.search(text, figure.end)
             end = comma.start() if comma else len(text)
-            yield (
-                figure,
-                names or [n.text.casefold() for n in places if figure.end <= n.start < end],
-            )
+            behind = [n.text.casefold() for n in places if figure.end <= n.start < end]
+            is_of_it = not self.question.names or self._holds(names or behind or headed)
+            if is_of_it and self._is_asked(figure, counted):
+                results.append(figure)
             done = figure.end
+        return tuple(results)
 
     def _is_asked(self, figure: Figure, counted: str) -> bool:
         if figure.kind != "amount" or figure.unit:
             return True
         if counted[:1].isupper() and not self._language.capitalises_nouns:
             return False
-        return bool({*self._words(counted)} & {*self.question.words})
+        return not set(self._words(counted)).isdisjoint(self.question.words)
 
     def _figures(self, text: str) -> tuple[Figure, ...]:
         places = self._lexicon.find(text)
@@ -408,25 +392,22 @@ class EvidenceReader:
             return
         for row in filter(None, rows):
             label, places = self._label_and_places(header, row, column)
-            places = [place for place in places if self._may_be_end(label, header, place)]
             for place in places:
                 cell, head = row[place], header[place] if place < len(header) else ""
-                values = self._figures(cell)
-                values = tuple(_with_unit(value, head) for value in values)
-                if cell and len(cell) <= LONGEST:
+                if cell and len(cell) <= LONGEST and self._may_be_end(f"{label} {head}"):
+                    text = f"{label} {head.replace('_', ' ')}: {cell}"
                     quote = " · ".join(filter(None, (label, f"{head}: {cell}" if head else cell)))
-                    yield _QuotedUnit(
-                        f"{label} {head.replace('_', ' ')}: {cell}", quote, values, "row", cell
-                    )
+                    values = tuple(_with_unit(value, head) for value in self._figures(cell))
+                    yield _QuotedUnit(text, quote, values, "row", cell)
 
-    def _may_be_end(self, label: str, header: Sequence[str], place: int) -> bool:
+    def _may_be_end(self, label: str) -> bool:
         """Whether one row may answer: for "the most votes" all rows count, unless the row says so
         or a product is named.
         """
         if not self._ends or self.question.names:
             return True
-        words = f"{label} {header[place] if place < len(header) else ''}".replace("_", " ")
-        return not self._ends.isdisjoint(token.lowered for token in tokens(words))
+        words = tokens(label.replace("_", " "))
+        return not self._ends.isdisjoint(word.lowered for word in words)
 
     def _column_of_subject(
         self, header: Sequence[str], rows: Sequence[Sequence[str]]
@@ -434,18 +415,17 @@ class EvidenceReader:
         """Return the column whose cells name the rows, or, in a tuple, the column whose header is
         the name; None if there is neither.
         """
+        if not self.question.names:
+            return None
         for place, head in enumerate(header):
-            if self.question.names and self._holds(self.names(head)):
+            if self._holds(self.names(head)):
                 return (place,)
         for place in range(len(header)):
             cells = [row[place] for row in rows if place < len(row)]
             is_key = len(set(cells)) == len(cells)
-            if self.question.names and is_key and any(self._names(cell) for cell in cells):
+            if is_key and any(self._holds(self.names(cell)) for cell in cells):
                 return place
         return None
-
-    def _names(self, cell: str) -> bool:
-        return self._holds(self.names(cell))
 
     def _label_and_places(
         self, header: Sequence[str], row: Sequence[str], column: int | tuple[int] | None
@@ -456,7 +436,7 @@ class EvidenceReader:
             is_asked = {*self._content(row[0])} <= {*self.question.words}
             return row[0], [column[0]] if is_asked and column[0] < len(row) else []
         if column is not None:
-            if column >= len(row) or not self._names(row[column]):
+            if column >= len(row) or not self._holds(self.names(row[column])):
                 return "", []
             others = [place for place in range(len(row)) if place != column]
             return row[column], self._nearest(header, others)
@@ -541,17 +521,3 @@ def _with_unit(figure: Figure, head: str) -> Figure:
     words = re.findall(r"[^\W_]+", head.casefold())
     sign = next((UNIT_SIGNS[word] for word in words if word in UNIT_SIGNS), "")
     return replace(figure, unit=sign)
-
-
-def _likeness_to_all(
-    questions: Sequence[str], texts: Sequence[str], embed: EmbedTexts
-) -> list[float]:
-    """Return each text's mean cosine to the questions; 0 if the model is unavailable."""
-    if not texts:
-        return []
-    try:
-        rows = embed([*questions, *texts])
-    except ModelError:
-        return [0.0] * len(texts)
-    question_rows, read = rows[: len(questions)], rows[len(questions) :]
-    return [float(likeness) for likeness in (read @ question_rows.T).mean(axis=1)]

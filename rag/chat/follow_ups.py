@@ -138,7 +138,18 @@ class FollowUps:
         """Return a model's rewrite, if there is a model and it replies in time."""
         if self._model is None:
             return resolution
-        query = ask_model(self._model, question, last.turns[-MODEL_TURNS:], self._patience)
+        lines = []
+        for earlier, answer in last.turns[-MODEL_TURNS:]:
+            lines += [f"User: {earlier}", f"Assistant: {answer[:ANSWER_CHARACTERS]}"]
+        lines += ["", f"Last question: {question}"]
+        messages = (
+            ChatMessage(Role.SYSTEM, INSTRUCTIONS),
+            ChatMessage(Role.USER, "\n".join(lines)),
+        )
+        reply = reply_soon(
+            self._model, messages, max_tokens=MAX_REPLY_TOKENS, patience=self._patience
+        )
+        query = read_reply(reply, question)
         if not query:
             return resolution
         is_other = query != question
@@ -215,25 +226,6 @@ def _sibling(words: Sequence[str], in_topic: Sequence[Name], names: TypedNames) 
 
 
 # ── With a model ─────────────────────────────────────────────────────────────────────────────
-
-
-def ask_model(
-    model: ChatModel, question: str, turns: Sequence[tuple[str, str]], patience: Patience
-) -> str:
-    """Return the model's rewrite; "" if it fails, is late, or replies in another form."""
-    messages = (
-        ChatMessage(Role.SYSTEM, INSTRUCTIONS),
-        ChatMessage(Role.USER, _transcript(question, turns)),
-    )
-    reply = reply_soon(model, messages, max_tokens=MAX_REPLY_TOKENS, patience=patience)
-    return read_reply(reply, question)
-
-
-def _transcript(question: str, turns: Sequence[tuple[str, str]]) -> str:
-    lines = []
-    for earlier, answer in turns:
-        lines += [f"User: {earlier}", f"Assistant: {answer[:ANSWER_CHARACTERS]}"]
-    return "\n".join([*lines, "", f"Last question: {question}"])
 
 
 def read_reply(reply: str, question: str) -> str:

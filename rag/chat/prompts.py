@@ -84,7 +84,8 @@ def numbered_source(source: Source) -> str:
     A text has no number in brackets of its own, so none can begin another source.
     """
     heading = " › ".join(part for part in (source.document_title, source.locator) if part)
-    return f"[{source.number}] {_one_line(heading)}\n{_without_fences(source.passage)}"
+    title = _without_fences(" ".join(heading.split()))[:_TITLE_CHARACTERS]
+    return f"[{source.number}] {title}\n{_without_fences(source.passage)}"
 
 
 def fit_sources(
@@ -97,25 +98,21 @@ def fit_sources(
     """
     texts = [numbered_source(source) for source in sources]
     short = [numbered_source(replace(source, passage=source.text)) for source in sources]
-    shown = len(sources)
-    shortened = 0 if whole is None else max(0, shown - whole)
     costs = [count(text) + 2 for text in texts]
     short_costs = [count(text) + 2 for text in short]
-    while shown and _cost(costs, short_costs, shown, shortened) > budget_tokens:
+    shown = len(sources)
+    shortened = 0 if whole is None else max(0, shown - whole)
+    while shown:
+        first = shown - shortened  # of the shortened ones
+        tokens = sum(costs[:first]) + sum(short_costs[first:shown])
+        if tokens <= budget_tokens:
+            text = "\n\n".join(texts[:first] + short[first:shown])
+            return FittedSources(text, tuple(sources[:shown]), tokens)
         if shortened < shown:
             shortened += 1
         else:
             shown, shortened = shown - 1, shortened - 1
-    if not shown:
-        return _cut_source(sources, budget_tokens, count)
-    fitting = texts[: shown - shortened] + short[shown - shortened : shown]
-    return FittedSources(
-        "\n\n".join(fitting), tuple(sources[:shown]), _cost(costs, short_costs, shown, shortened)
-    )
-
-
-def _cost(costs: list[int], short_costs: list[int], shown: int, shortened: int) -> int:
-    return sum(costs[: shown - shortened]) + sum(short_costs[shown - shortened : shown])
+    return _cut_source(sources, budget_tokens, count)
 
 
 def _cut_source(
@@ -130,10 +127,6 @@ def _cut_source(
             return FittedSources(text, (sources[0],), tokens)
         room = room * 2 // 3
     return FittedSources("", (), 0)
-
-
-def _one_line(text: str) -> str:
-    return _without_fences(" ".join(text.split()))[:_TITLE_CHARACTERS]
 
 
 def _without_fences(text: str) -> str:

@@ -4,6 +4,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any, ClassVar, cast, get_args, get_type_hints
 
 from rag.citations.markers import neutralise
@@ -92,16 +93,13 @@ class Toolbox:
     def run(self, call: ToolCall) -> ToolResult:
         """Check the arguments of a call and make it."""
         try:
-            tool = self._tool_of(call.name)
+            if call.name not in self.names:
+                names = ", ".join(self.names)
+                raise BadArguments(f"there is no tool {_clipped(call.name)}. Use one of: {names}.")
+            tool: Tool = getattr(self, call.name)
             return tool(**_arguments(tool, call.arguments))
         except (BadArguments, RagError) as error:
             return ToolResult(f"Error: {error}", f"refused: {error}"[:300])
-
-    def _tool_of(self, name: str) -> Tool:
-        if name not in self.names:
-            names = ", ".join(self.names)
-            raise BadArguments(f"there is no tool {_clipped(name)}. Use one of: {names}.")
-        return cast(Tool, getattr(self, name))
 
 
 def _arguments(tool: Tool, text: str) -> dict[str, Any]:
@@ -153,12 +151,8 @@ def _checked(name: str, value: Any, wanted: type) -> Any:
         raise BadArguments(
             f"{name!r} came as {_clipped(json.dumps(value))}; expected a JSON {JSON_TYPES[wanted]}."
         )
-    if isinstance(value, str):
-        return _checked_text(name, value)
-    return value
-
-
-def _checked_text(name: str, value: str) -> str:
+    if not isinstance(value, str):
+        return value
     if not value.strip():
         raise BadArguments(f"{name!r} is empty. Say what you look for.")
     if len(value) > MAX_TEXT_CHARACTERS:
@@ -239,21 +233,19 @@ class SessionTools(Toolbox):
         messages = self._session.search(query, limit=limit)
         matches = {match.index: (match.role, match.snippet, "text") for match in messages.found}
         if len(matches) < limit:
-            matches |= self._related(query, set(matches), limit - len(matches))
+            others = self._actions.find(self._session, query, limit)
+            for index, role, text in others:
+                short = text if len(text) <= SNIPPET_CHARACTERS else text[:SNIPPET_CHARACTERS] + "…"
+                matches.setdefault(index, (role, short, "meaning"))
+            matches = dict(islice(matches.items(), limit))
         self._session.note_matches(list(matches))
-        results = [_result(index, *match) for index, match in matches.items()]
+        results = [
+            {"index": index, "role": role, "snippet": snippet, "match": kind}
+            for index, (role, snippet, kind) in matches.items()
+        ]
         total = max(messages.total, len(results))
         answer = {"total": total, "results": results}
         return ToolResult(json.dumps(answer, ensure_ascii=False), f"found {total} messages")
-
-    def _related(self, query: str, shown: set[int], room: int) -> dict[int, tuple[str, str, str]]:
-        matches = self._actions.find(self._session, query, room + len(shown))
-        others = [
-            (index, (role, _beginning(text), "meaning"))
-            for index, role, text in matches
-            if index not in shown
-        ]
-        return dict(others[:room])
 
     def request_context_slice(
         self,
@@ -330,14 +322,6 @@ def _numbered_source(source: Source) -> str:
     """Return a source under its number, without neighbourhood or markers in its text."""
     place = neutralise(f"{source.document_title}, {source.locator}".rstrip(", "))
     return f"{source.marker} {place}\n{neutralise(source.text)}"
-
-
-def _result(index: int, role: str, snippet: str, match: str) -> dict[str, str | int]:
-    return {"index": index, "role": role, "snippet": snippet, "match": match}
-
-
-def _beginning(text: str) -> str:
-    return text if len(text) <= SNIPPET_CHARACTERS else text[:SNIPPET_CHARACTERS] + "…"
 
 
 LONGEST_ARGUMENTS = 500  # characters, in the event for people
@@ -425,7 +409,12 @@ class Conversation:
         for delta in self._writer.write(request):
             reply.calls += delta.tool_calls
             if delta.usage is not None:
-                self._usage = _added(before, delta.usage) if before else delta.usage
+                self._usage = delta.usage
+                if before is not None:
+                    self._usage = Usage(
+                        before.prompt_tokens + delta.usage.prompt_tokens,
+                        before.completion_tokens + delta.usage.completion_tokens,
+                    )
                 yield ModelDelta(usage=self._usage)
             if delta.discard:
                 reply.text = ""
@@ -488,19 +477,15 @@ class Conversation:
         """Move results into the question: models go on calling as long as they see calls, and some
         servers refuse calls without tools.
         """
-        start = max(
-            index for index, message in enumerate(self._messages) if message.role is Role.USER
-        )
-        results = [
-            message.content for message in self._messages[start:] if message.role is Role.TOOL
-        ]
-        results_text = RESULTS_HEADING + "\n\n".join(results) if results else ""
-        question = self._messages[start]
-        self._messages[start:] = [replace(question, content=question.content + results_text)]
+        messages = self._messages
+        start = max(place for place, message in enumerate(messages) if message.role is Role.USER)
+        results = [message.content for message in messages[start:] if message.role is Role.TOOL]
+        content = messages[start].content
+        if results:
+            content += RESULTS_HEADING + "\n\n".join(results)
+        messages[start:] = [replace(messages[start], content=content)]
         if self._left() >= 0:
-            question = self._messages[start]
-            content = question.content + NO_MORE_CALLS
-            self._messages[start] = replace(question, content=content)
+            messages[start] = replace(messages[start], content=content + NO_MORE_CALLS)
 
     # ── Room ─────────────────────────────────────────────────────────────────────────────────
 
@@ -520,10 +505,11 @@ class Conversation:
     def _make_room(self, tokens: int) -> None:
         """Leave out the oldest turns: the model can look them up, but not a lost result."""
         while self._left() < tokens:
-            oldest = _oldest_pair(self._messages)
-            if oldest is None:
+            messages = enumerate(self._messages)
+            questions = [place for place, message in messages if message.role is Role.USER]
+            if len(questions) <= 2:  # the newest turn stays
                 break
-            del self._messages[oldest : oldest + 2]
+            del self._messages[questions[0] : questions[0] + 2]
 
 
 def sent_tokens(message: ChatMessage, count: TokenCounter) -> int:
@@ -534,22 +520,16 @@ def sent_tokens(message: ChatMessage, count: TokenCounter) -> int:
     return tokens + (count(message.tool_call_id) if message.tool_call_id else 0)
 
 
-def _oldest_pair(messages: Sequence[ChatMessage]) -> int | None:
-    """Return where the oldest turn begins; None if only the newest one is left."""
-    questions = [place for place, message in enumerate(messages) if message.role is Role.USER]
-    return questions[0] if len(questions) > 2 else None
-
-
 def _asking(reply: Reply) -> ChatMessage:
-    calls = (replace(call, arguments=_arguments_as_json(call.arguments)) for call in reply.calls)
+    """Return the reply as a message; arguments that are no JSON, which servers refuse, are none."""
+    calls = []
+    for call in reply.calls:
+        try:
+            json.loads(call.arguments)
+        except (ValueError, RecursionError):
+            call = replace(call, arguments="{}")
+        calls.append(call)
     return ChatMessage(Role.ASSISTANT, reply.text, tool_calls=tuple(calls))
-
-
-def _added(before: Usage, usage: Usage) -> Usage:
-    return Usage(
-        before.prompt_tokens + usage.prompt_tokens,
-        before.completion_tokens + usage.completion_tokens,
-    )
 
 
 def _identified(calls: Sequence[ToolCall], round_number: int) -> list[ToolCall]:
@@ -562,15 +542,6 @@ def _identified(calls: Sequence[ToolCall], round_number: int) -> list[ToolCall]:
         seen.add(call.id)
         results.append(call)
     return results
-
-
-def _arguments_as_json(arguments: str) -> str:
-    """Replace arguments that are not JSON, which servers refuse, by a JSON error."""
-    try:
-        json.loads(arguments)
-    except (ValueError, RecursionError):
-        return "{}"
-    return arguments
 
 
 def _cut(content: str, room: int, count: TokenCounter) -> str:
@@ -645,18 +616,15 @@ class ToolOffer:
     def specs(
         self, session: OwnedSession, question: str, *, leaves_out: bool, is_sure: bool
     ) -> OfferedTools:
-        """Return the tools offered at once, and those that wait for the sources to fail."""
+        """Return the tools offered at once, and those that wait for the sources to fail.
+
+        At once are those of the past; search, if nothing answers; tables, if asked to compute.
+        """
         specs = tool_specs(has_tables=self.has_tables(session), leaves_out=leaves_out)
-        needed = self.at_once(specs, question, is_sure=is_sure)
+        helps = {OF_TABLES: self.asks_rows(question), **dict.fromkeys(OF_THE_PAST, True)}
+        needed = tuple(spec for spec in specs if helps.get(spec.name, not is_sure))
         waiting = tuple(spec for spec in specs if spec not in needed)
         return OfferedTools(needed, waiting, self.tokens(needed))
-
-    def at_once(
-        self, specs: Sequence[ToolSpec], question: str, *, is_sure: bool
-    ) -> tuple[ToolSpec, ...]:
-        """Return the tools of the past; search, if nothing answers; tables, if asked to compute."""
-        helps = {OF_TABLES: self.asks_rows(question), **dict.fromkeys(OF_THE_PAST, True)}
-        return tuple(spec for spec in specs if helps.get(spec.name, not is_sure))
 
     def tokens(self, specs: Sequence[ToolSpec]) -> int:
         return sum(self.count(json.dumps(asdict(spec))) + SPEC_TOKENS for spec in specs)

@@ -241,8 +241,8 @@ def _tools(application: "Application") -> ToolRoom:
             query, session.readable(), limit=limit, filters=filters
         ),
         prefer=lambda session, wanted: session.prefer(wanted),
-        summarize=memory.summarize,
+        summarize=application.remembered.summarize,
         find=application.remembered.search,
         query_tables=application.table_answers.describe,
     )
-    return ToolRoom(actions, application.count, memory.budget)
+    return ToolRoom(actions, application.count, lambda session: memory.budget(session.read()))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.chat.tool_loop import OF_TABLES, OF_THE_PAST, ToolOffer, tool_specs
+from rag.chat.tool_loop import OF_TABLES, OF_THE_PAST, ToolOffer
 from rag.tables.vocabulary import may_ask_rows
 
 SEARCH, PAST = "search_documents", OF_THE_PAST
@@ -26,7 +26,7 @@ SEARCH, PAST = "search_documents", OF_THE_PAST
 def test_at_once_are_those_that_a_question_needs(question, is_sure, names):
     offer = ToolOffer(lambda: True, lambda session: True, may_ask_rows, len)
 
-    told = offer.at_once(tool_specs(), question, is_sure=is_sure)
+    told = offer.specs(None, question, leaves_out=True, is_sure=is_sure).at_once
 
     assert [spec.name for spec in told] == list(names)
 

@@ -221,7 +221,7 @@ class TestPicking:
             _ = application.assistant  # takes up what was connected
             usual, small = application.store.create("local"), application.store.create("local")
             small.pick_model("small")
-            budgets = [application.memory.budget(each) for each in (usual, small)]
+            budgets = [application.memory.budget(each.read()) for each in (usual, small)]
             list(application.assistant.ask(small, "What is said of the warranty?"))
             sent = [each.body for each in server.requests if each.body["model"] == "small"]
 
