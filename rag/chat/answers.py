@@ -8,7 +8,6 @@ from typing import Protocol
 
 from rag.chat.card import (
     all_cited,
-    is_for_a_program,
     notices_beside,
     quotation,
     quoted,
@@ -269,7 +268,7 @@ class Answering:
 
     def checked(self, session: SessionHandle, draft: Draft, shown: Sequence[Source]) -> Answer:
         """Add the citations that the writer forgot, and mark what its sources do not support."""
-        if is_for_a_program(draft):
+        if draft.calls or draft.wishes.wants_json:  # for a program, not for people
             return self._for_a_program(session, draft, shown)
         if draft.card is not None:
             answer = quoted(draft, draft.card, shown)

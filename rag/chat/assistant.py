@@ -273,7 +273,8 @@ class Assistant:
         if direct is not None:
             yield from self._say(session, turn, direct, draft)
             return
-        preface = _about_unknown(session, resolution.source_numbers)
+        named = resolution.source_numbers
+        preface = _about_unknown(session, named) if named else ""
         with draft.trace.part("retrieval") as span:
             evidence = self._find(session, question, last, resolution, draft)
             by_words = any(notice.kind is NoticeKind.WORDS_ALONE for notice in draft.notices)
@@ -471,8 +472,6 @@ class Assistant:
 
 def _about_unknown(session: SessionHandle, numbers: Sequence[int]) -> str:
     """Return what to say of numbers in the question that the session has not given; else ""."""
-    if not numbers:
-        return ""
     registered = {source.number for source in session.sources(numbers)}
     unknown = [str(number) for number in numbers if number not in registered]
     if not unknown:

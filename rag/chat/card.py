@@ -154,51 +154,46 @@ LEAST_TOKENS = 512  # that a question needs beside what came with it
 _NO_ID = re.compile(r"(call[_-]?)?\d{0,5}")  # counted anew in each reply: others have it, too
 
 
-def is_for_a_program(draft: Draft) -> bool:
-    """Whether the writer's text is meant for a program (JSON, a tool call) and not for people."""
-    return bool(draft.calls) or draft.wishes.wants_json
-
-
 def unchecked(draft: Draft, allowed: Callable[[int], bool]) -> Answer:
     """Return the answer with its notices; its text is not changed."""
     rounds, text, json_text = draft.wishes.rounds, draft.preface + draft.text, ""
     if draft.calls:
-        calls = tuple(_gated(call, allowed) for call in _identified(draft.calls, rounds))
+        calls = tuple(_identified(draft.calls, rounds, allowed))
         rounds = (*rounds, ChatMessage(Role.ASSISTANT, text, tool_calls=calls))
         text = calls_in_words(text, calls)
     elif text.startswith("{"):
         text, json_text = json_in_words(text), text
-    notices = tuple(draft.notices)
     # What was code in a text alone may be none in a list of them.
     visible = sanitise(keep_markers(text, allowed))
     return Answer(
         visible,
         model=draft.model,
         usage=draft.usage,
-        notices=notices,
+        notices=tuple(draft.notices),
         given=json_text,
         rounds=rounds,
     )
 
 
-def _gated(call: ToolCall, allowed: Callable[[int], bool]) -> ToolCall:
-    gate = JsonGate(allowed, only_unknown=True)
-    try:
-        arguments = gate.feed(call.arguments) + gate.finish()
-        json.loads(arguments)
-    except (UnreadableReply, ValueError, RecursionError):
-        arguments = "{}"  # which the program's own check refuses, and the model is told
-    return replace(call, arguments=arguments)
-
-
-def _identified(calls: Sequence[ToolCall], rounds: Sequence[ChatMessage]) -> Iterator[ToolCall]:
-    """Give each call an id that is unique in the turn, as every server accepts it."""
+def _identified(
+    calls: Sequence[ToolCall], rounds: Sequence[ChatMessage], allowed: Callable[[int], bool]
+) -> Iterator[ToolCall]:
+    """Give each call an id that is unique in the turn, as every server accepts it, and pass its
+    arguments through the gate.
+    """
     taken = {call.id for message in rounds for call in message.tool_calls}
     for call in calls:
-        usable = call if not _NO_ID.fullmatch(call.id) and call.id not in taken else None
-        identified = usable or replace(call, id=secrets.token_hex(5)[:9])
-        taken.add(identified.id)
-        yield identified
+        call_id = call.id
+        if _NO_ID.fullmatch(call_id) or call_id in taken:
+            call_id = secrets.token_hex(5)[:9]
+        taken.add(call_id)
+        gate = JsonGate(allowed, only_unknown=True)
+        try:
+            arguments = gate.feed(call.arguments) + gate.finish()
+            json.loads(arguments)
+        except (UnreadableReply, ValueError, RecursionError):
+            arguments = "{}"  # which the program's own check refuses, and the model is told
+        yield replace(call, id=call_id, arguments=arguments)
 
 
 def room_beside(

@@ -329,9 +329,8 @@ class ContextBuilder:
         return None, (Compacted(summary.start, summary.end, summary.report),)
 
     def _is_too_long(self, state: State) -> bool:
-        if not (state.summarises and state.recent):
-            return False
-        return self._history_tokens(state) > self._history_room(state).budget
+        may_summarise = state.summarises and bool(state.recent)
+        return may_summarise and self._history_tokens(state) > self._history_room(state).budget
 
     def _summary_at_once(
         self, session: SessionMemory, state: State, *, stores: bool = True
@@ -404,8 +403,6 @@ class ContextBuilder:
             free = room.budget - lists_tokens(past, room.budget) - room.budget // 4
             high, low = int(rules.high_water * free), int(rules.low_water * free)
             is_over = turns > high or many > rules.max_pairs
-            if not (force or is_over or is_due):
-                return None
             low, most = (-1 if force else low), max(room.keep_turns, rules.max_pairs // 2)
             end = past.covered
             if force or is_over:
@@ -538,8 +535,6 @@ class ContextBuilder:
         history = max(0, int((budget.input_tokens - taken) * (1 - SOURCE_SHARE)))
         return HistoryRoom(
             budget=history,
-            high=int(history * self._rules.high_water),
-            low=int(history * self._rules.low_water),
             keep_turns=config.recent_message_count // 2 if keep_turns is None else keep_turns,
         )
 

@@ -172,27 +172,20 @@ class Draft:
         return Discarded(reason)
 
     def complete(self, answer: Answer) -> Message:
-        self.trace.note(status=MessageStatus.COMPLETE.value)
-        return replace(
-            self._resolved(), content=answer.text, status=MessageStatus.COMPLETE, answer=answer
-        )
+        return self._ended(MessageStatus.COMPLETE, content=answer.text, answer=answer)
 
     def broken(self, reason: str) -> Message:
         """Return the unfinished answer: interrupted if any text was written, else failed."""
         status = MessageStatus.INTERRUPTED if self.text else MessageStatus.FAILED
-        self.trace.note(status=status.value)
-        return replace(
-            self._resolved(), content=self.preface + self.text, status=status, error=reason
-        )
+        return self._ended(status, content=self.preface + self.text, error=reason)
 
-    def _resolved(self) -> Message:
+    def _ended(self, status: MessageStatus, **fields: Any) -> Message:
+        self.trace.note(status=status.value)
+        message = replace(self.answer, status=status, **fields)
         if self.resolution is None:
-            return self.answer
-        return replace(
-            self.answer,
-            resolved_query=self.resolution.query,
-            is_followup=self.resolution.is_followup,
-        )
+            return message
+        query, is_followup = self.resolution.query, self.resolution.is_followup
+        return replace(message, resolved_query=query, is_followup=is_followup)
 
 
 WATCHED = 6_000  # characters at the end of a text

@@ -83,7 +83,8 @@ class StatementVectors:
         self._lock = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        digests = [_hash_text(text) for text in texts]
+        codes = (text.encode("utf-8", "replace") for text in texts)
+        digests = [blake2b(code, digest_size=16).digest() for code in codes]
         by_digest = dict(zip(digests, texts, strict=True))
         with self._lock:
             rows = {key: self._vectors[key] for key in by_digest if key in self._vectors}
@@ -98,10 +99,6 @@ class StatementVectors:
             while len(self._vectors) > self._most:
                 self._vectors.popitem(last=False)
         return np.array([rows[key] for key in digests])
-
-
-def _hash_text(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def _names_in(text: str, names: Lexicon) -> frozenset[str]:
@@ -210,19 +207,6 @@ class SourceEvidence:
     cell: str = ""  # of a row: what stands in it, which the quote ends with
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionTerms:
-    """A question in the form that evidence is compared with."""
-
-    text: str
-    names: tuple[str, ...]
-    words: tuple[str, ...]  # stems of what it asks beside the names
-
-    @property
-    def subject(self) -> str:
-        return self.names[0] if self.names else ""
-
-
 class EvidenceReader:
     """Reads the evidence for one question from its sources."""
 
@@ -237,12 +221,14 @@ class EvidenceReader:
         """`earlier` is the question that this one goes on from, and which stands before it."""
         self._lexicon = typed_names(tuple(lexicon))
         self._language = language or language_of(question)
-        names = tuple(dict.fromkeys(self.names(question)))
-        name_words = {word for name in names for word in self._words(name)}
+        self._question = question
+        self._names = tuple(dict.fromkeys(self.names(question)))
+        self._subject = self._names[0] if self._names else ""
+        name_words = {word for name in self._names for word in self._words(name)}
         self._last = question.removeprefix(f"{earlier} ") if earlier else question
         texts = (self._last, question)
         words = ([w for w in dict.fromkeys(self._content(t)) if w not in name_words] for t in texts)
-        self.question = QuestionTerms(question, names, tuple(next(filter(None, words), ())))
+        self._asked = tuple(next(filter(None, words), ()))  # stems of what it asks beside the names
         self._dimensions = _dimensions(self._last)
         self._ends = {token.lowered for token in tokens(self._last) if is_end(token.lowered)}
 
@@ -252,7 +238,7 @@ class EvidenceReader:
 
     def read(self, sources: Sequence[Source], embed: EmbedTexts) -> list[SourceEvidence]:
         """Return the evidence, nearest first; none if the question names several products."""
-        if len(self.question.names) > 1 or not self.question.text.strip():
+        if len(self._names) > 1 or not self._question.strip():
             return []
         read = [
             (rank, source, unit)
@@ -260,7 +246,7 @@ class EvidenceReader:
             for unit in self._units(source)
         ]
         results = self._worth_comparing(read)
-        questions = list(dict.fromkeys([self._last, self.question.text]))
+        questions = list(dict.fromkeys([self._last, self._question]))
         texts = [unit.text for _, _, unit in results]
         alike = _likeness_by_meaning(questions, texts, embed) or [0.0] * len(texts)
         made = [
@@ -272,11 +258,11 @@ class EvidenceReader:
     def claimed(self, claim: ComputedFigure) -> SourceEvidence | None:
         """Return a computed value as evidence; None if it is not a figure."""
         values = tuple(read_figures(claim.value))
-        about = frozenset(self._content(claim.about)) & frozenset(self.question.words)
-        if not values or len(self.question.names) > 1:
+        about = frozenset(self._content(claim.about)) & frozenset(self._asked)
+        if not values or len(self._names) > 1:
             return None
         return SourceEvidence(
-            values, self.question.subject, about, COMPUTED, claim.source, claim.text, CERTAIN
+            values, self._subject, about, COMPUTED, claim.source, claim.text, CERTAIN
         )
 
     def _worth_comparing(self, units: list["_RankedUnit"]) -> list["_RankedUnit"]:
@@ -286,7 +272,7 @@ class EvidenceReader:
             return units
         shares = {
             id(unit): is_looked_up(source)
-            + _share(self.question.words, frozenset(self._content(unit.text)))
+            + _share(self._asked, frozenset(self._content(unit.text)))
             for _, source, unit in rows
         }
         rows.sort(key=lambda ranked: -shares[id(ranked[2])])
@@ -296,12 +282,12 @@ class EvidenceReader:
     def _evidence(
         self, rank: int, source: Source, unit: "_QuotedUnit", near: float
     ) -> SourceEvidence:
-        asked = self.question.words
+        asked = self._asked
         statement_words = frozenset(self._content(unit.text))
         words_with_headings = statement_words.union(self._content(_headings(source)))
         return SourceEvidence(
             values=unit.values,
-            subject=self.question.subject,
+            subject=self._subject,
             attribute=frozenset(asked) & statement_words,
             kind=unit.kind,
             source=source,
@@ -310,7 +296,7 @@ class EvidenceReader:
             + WORDS * (_share(asked, statement_words) + _share(asked, words_with_headings))
             - RANK * rank
             + LOOKED_UP * is_looked_up(source)
-            - EARLIER * is_quoted_mail(source),
+            - EARLIER * source.locator.endswith("quoted"),  # in a mail, an earlier one
             cell=unit.cell,
         )
 
@@ -336,8 +322,7 @@ class EvidenceReader:
 
     def _holds(self, names: Sequence[str]) -> bool:
         """Whether the name asked about is one of these names, or stands in brackets in one."""
-        subject = self.question.subject
-        return any(subject == name or f"({subject})" in name for name in names)
+        return any(self._subject == name or f"({self._subject})" in name for name in names)
 
     def _figures_of_it(self, text: str, headed: Sequence[str]) -> tuple[Figure, ...]:
         """Return the figures of a sentence that belong to the product asked about.
@@ -358,7 +343,7 @@ class EvidenceReader:
             comma = _CLAUSE_ENDS.search(text, figure.end)
             end = comma.start() if comma else len(text)
             behind = [n.text.casefold() for n in places if figure.end <= n.start < end]
-            is_of_it = not self.question.names or self._holds(names or behind or headed)
+            is_of_it = not self._names or self._holds(names or behind or headed)
             if is_of_it and self._is_asked(figure, counted):
                 results.append(figure)
             done = figure.end
@@ -369,7 +354,7 @@ class EvidenceReader:
             return True
         if counted[:1].isupper() and not self._language.capitalises_nouns:
             return False
-        return not set(self._words(counted)).isdisjoint(self.question.words)
+        return not set(self._words(counted)).isdisjoint(self._asked)
 
     def _figures(self, text: str) -> tuple[Figure, ...]:
         places = self._lexicon.find(text)
@@ -388,7 +373,7 @@ class EvidenceReader:
     ) -> Iterator["_QuotedUnit"]:
         """Yield the cells that the question may ask for, each with its row label and header."""
         column = self._column_of_subject(header, rows)
-        if self.question.names and column is None and not self._holds(headed):
+        if self._names and column is None and not self._holds(headed):
             return
         for row in filter(None, rows):
             label, places = self._label_and_places(header, row, column)
@@ -404,7 +389,7 @@ class EvidenceReader:
         """Whether one row may answer: for "the most votes" all rows count, unless the row says so
         or a product is named.
         """
-        if not self._ends or self.question.names:
+        if not self._ends or self._names:
             return True
         words = tokens(label.replace("_", " "))
         return not self._ends.isdisjoint(word.lowered for word in words)
@@ -415,7 +400,7 @@ class EvidenceReader:
         """Return the column whose cells name the rows, or, in a tuple, the column whose header is
         the name; None if there is neither.
         """
-        if not self.question.names:
+        if not self._names:
             return None
         for place, head in enumerate(header):
             if self._holds(self.names(head)):
@@ -433,7 +418,7 @@ class EvidenceReader:
         """Return the label of a row and the places of the cells that may be asked for."""
         if isinstance(column, tuple):
             # "idle power" is no "power".
-            is_asked = {*self._content(row[0])} <= {*self.question.words}
+            is_asked = {*self._content(row[0])} <= {*self._asked}
             return row[0], [column[0]] if is_asked and column[0] < len(row) else []
         if column is not None:
             if column >= len(row) or not self._holds(self.names(row[column])):
@@ -444,7 +429,7 @@ class EvidenceReader:
 
     def _nearest(self, header: Sequence[str], places: Sequence[int]) -> list[int]:
         """Return the columns whose headers share most words with the question; all if none does."""
-        words = {*self.question.words}
+        words = {*self._asked}
         shared = {
             place: len(words.intersection(self._content(header[place].replace("_", " "))))
             for place in places
@@ -499,11 +484,6 @@ def _counted(text: str, figure: Figure) -> str:
     """Return the word right behind a figure; "" if there is none."""
     rest = text[figure.end :]
     return next((t.text for t in tokens(rest) if not rest[: t.start].strip()), "")
-
-
-def is_quoted_mail(source: Source) -> bool:
-    """Whether a source is the quoted earlier message of a mail."""
-    return source.locator.endswith("quoted")
 
 
 def _headings(source: Source) -> str:

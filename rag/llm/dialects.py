@@ -17,7 +17,7 @@ from rag.errors import (
 )
 from rag.llm.replies import ArrivingReply
 from rag.llm.reply_text import without_role_tokens
-from rag.records import ChatMessage, Role, ToolCall
+from rag.records import ChatMessage, Role
 from rag.seams import ModelRequest, ToolSpec
 from rag.seams.models import Patience
 
@@ -189,20 +189,25 @@ class ServerDialect:
 
     def body(self, request: ModelRequest) -> dict[str, Any]:
         """Return the request as arguments of the client, without what the server refuses."""
-        tools = [_tool(tool) for tool in request.tools]
+        tokens = request.max_tokens
+        if self.thinks and not request.thinks:
+            tokens += THINKING_ROOM  # it reasons all the same
+        tokens_key = "max_completion_tokens" if "max_tokens" in self.refused else "max_tokens"
         wanted: dict[str, Any] = {
             "stream": True,
             "stream_options": {"include_usage": True} if "stream" not in self.refused else None,
             "temperature": request.temperature,
-            self._tokens_key(): self._max_tokens(request),
+            tokens_key: min(tokens, self.max_tokens_limit or tokens),
             "stop": list(request.stop) or None,
-            "tools": tools or None,
+            "tools": [_tool(tool) for tool in request.tools] or None,
             **self._reasoning(request),
             **request.passed_on,
         }
         refused = self.refused - request.insisted
-        messages = self._messages(request)
-        body = {"model": self.server.model, "messages": messages}
+        with_tools = "tools" not in self.refused or bool(request.passed_on)
+        messages = [self._message(message, with_tools=with_tools) for message in request.messages]
+        messages = in_turn(messages, with_system=_SYSTEM not in self.refused)
+        body: dict[str, Any] = {"model": self.server.model, "messages": messages}
         body |= {k: v for k, v in wanted.items() if v is not None and k not in refused}
         extra = {key: body.pop(key) for key in _NOT_OF_THE_CLIENT if key in body}
         return body | {"extra_body": {**extra, **self.asking.extra_body}}
@@ -227,21 +232,6 @@ class ServerDialect:
             options["chat_template_kwargs"] = {"enable_thinking": effort != "off"}
         return options
 
-    def _tokens_key(self) -> str:
-        return "max_completion_tokens" if "max_tokens" in self.refused else "max_tokens"
-
-    def _max_tokens(self, request: ModelRequest) -> int:
-        """Return the limit of tokens, with room for a model that always reasons."""
-        wanted = request.max_tokens
-        if self.thinks and not request.thinks:
-            wanted += THINKING_ROOM
-        return min(wanted, self.max_tokens_limit or wanted)
-
-    def _messages(self, request: ModelRequest) -> list[dict[str, Any]]:
-        with_tools = "tools" not in self.refused or bool(request.passed_on)
-        messages = [self._message(message, with_tools=with_tools) for message in request.messages]
-        return in_turn(messages, with_system=_SYSTEM not in self.refused)
-
     def _message(self, message: ChatMessage, *, with_tools: bool) -> dict[str, Any]:
         """Return the message in the protocol's form; tool results as text if tools are refused."""
         text = message.content.encode("utf-8", "replace").decode()  # lone surrogates have no UTF-8
@@ -252,7 +242,15 @@ class ServerDialect:
         if message.tool_calls and with_tools:
             thoughts = message.tool_calls[0].beside_message
             sent |= {key: thoughts[key] for key in thoughts if key not in self.refused}
-            sent["tool_calls"] = [_sent_call(call) for call in message.tool_calls]
+            sent["tool_calls"] = [
+                {
+                    **call.beside,
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
+                for call in message.tool_calls
+            ]
         if message.tool_call_id is not None:
             sent["tool_call_id"] = message.tool_call_id
         return sent
@@ -266,7 +264,8 @@ class ServerDialect:
         if status not in _CONCEDED or says_too_long(text) or unread_call(error):
             return False
         limit = most_tokens(text)
-        if limit and limit < min(self.max_tokens_limit or sys.maxsize, _tokens_in(body)):
+        sent_limit = int(body.get("max_tokens") or body.get("max_completion_tokens") or 0)
+        if limit and limit < min(self.max_tokens_limit or sys.maxsize, sent_limit):
             self.max_tokens_limit = limit
             return True
         sent = _sent_options(body)
@@ -292,10 +291,6 @@ def _sent_options(body: Mapping[str, Any]) -> set[str]:
     messages = body.get("messages", ())
     keys = {key for message in messages for key in (*message, message["role"])}
     return {*body, *body.get("extra_body", ())} | keys & {_SYSTEM, *_THOUGHTS}
-
-
-def _tokens_in(body: Mapping[str, Any]) -> int:
-    return int(body.get("max_tokens") or body.get("max_completion_tokens") or 0)
 
 
 # Messages of OpenAI, Groq, DeepSeek and Qwen.
@@ -380,8 +375,3 @@ def in_turn(messages: list[dict[str, Any]], *, with_system: bool) -> list[dict[s
         else:
             results.append(message)
     return results
-
-
-def _sent_call(call: ToolCall) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": call.arguments}
-    return {**call.beside, "id": call.id, "type": "function", "function": function}

@@ -200,23 +200,17 @@ class InferenceJudge:
         except (OSError, ValueError, RuntimeError, KeyError) as error:
             raise ModelUnavailable(f"The judge {self.name} does not work: {error}") from error
         if labels is None:
-            return [_of_one(_probability(float(row))) for row in rows]
+            return [_of_one(float(row)) for row in rows]
         return [_of_scores([float(score) for score in row], labels) for row in rows]
 
 
-def _probability(score: float) -> float:
-    """Return the probability of a score that may be a logit."""
-    return score if 0 <= score <= 1 else 1 / (1 + math.exp(-score))
-
-
-def _of_one(support: float) -> JudgeVerdict | None:
+def _of_one(score: float) -> JudgeVerdict | None:
+    support = score if 0 <= score <= 1 else 1 / (1 + math.exp(-score))  # it may be a logit
     if support >= SURE:
         return JudgeVerdict(Verdict.SUPPORTED)
-    return (
-        JudgeVerdict(Verdict.OFF_SUBJECT, "The source does not carry this.")
-        if support < UNLIKE
-        else None
-    )
+    if support < UNLIKE:
+        return JudgeVerdict(Verdict.OFF_SUBJECT, "The source does not carry this.")
+    return None
 
 
 def _of_scores(scores: Sequence[float], labels: Mapping[int, Verdict]) -> JudgeVerdict | None:

@@ -116,10 +116,6 @@ class OpenAIChatModel:
         """Call `tell` with the window when messages did not fit; None if the server names none."""
         self._too_long = tell
 
-    def stream(self, request: ModelRequest) -> Iterator[ModelDelta]:
-        with self._place(request):
-            yield from self._streamed(request)
-
     @contextmanager
     def _place(self, request: ModelRequest) -> Iterator[None]:
         """Hold a place in the server's lane. Raises ModelUnavailable if that takes too long."""
@@ -136,41 +132,42 @@ class OpenAIChatModel:
         except ClientGone as error:
             raise ModelInterrupted(str(error)) from error
 
-    def _streamed(self, request: ModelRequest) -> Iterator[ModelDelta]:
-        client = self._client()
-        patience = _WaitedSeconds(self._patience, request.patience, request.deadline)
-        wrote = False
-        try:
-            with self._open(client, request) as response:
-                events = patience.renewed_by(read_events(patience.over(response.iter_bytes())))
-                reply = self._reply_to(request)
-                ends = BoundedReply(request.max_tokens, request.deadline)
-                for delta in reply.read(ends.checked(events)):
-                    ends.note(delta.text)
-                    yield delta
-                    wrote = True
-                self._habits.notice(reply)
-        except _failures() as error:
-            translated = self._translated(error, patience, wrote=wrote)
-            if isinstance(translated, ContextTooLong):
-                self._too_long(tokens_that_fit(str(translated)))
-            raise translated from error
-        except ModelInterrupted as error:
-            if has_hung_up():  # some servers end a cut stream without an error
-                raise ModelInterrupted(hang_up_reason() or "") from error
-            if not (wrote or patience.got_something):
-                raise self._server.unreadable("the reply is empty") from error
-            raise self._server.broken_off(str(error)) from error
-        except UnreadableReply as error:
-            raise self._server.unreadable(str(error)) from error
+    def stream(self, request: ModelRequest) -> Iterator[ModelDelta]:
+        with self._place(request):
+            client = self._client()
+            patience = _WaitedSeconds(self._patience, request.patience, request.deadline)
+            wrote = False
+            try:
+                with self._open(client, request) as response:
+                    events = patience.renewed_by(read_events(patience.over(response.iter_bytes())))
+                    reply = self._reply_to(request)
+                    ends = BoundedReply(request.max_tokens, request.deadline)
+                    for delta in reply.read(ends.checked(events)):
+                        ends.note(delta.text)
+                        yield delta
+                        wrote = True
+                    self._habits.notice(reply)
+            except _failures() as error:
+                translated = self._translated(error, patience, wrote=wrote)
+                if isinstance(translated, ContextTooLong):
+                    self._too_long(tokens_that_fit(str(translated)))
+                raise translated from error
+            except ModelInterrupted as error:
+                if has_hung_up():  # some servers end a cut stream without an error
+                    raise ModelInterrupted(hang_up_reason() or "") from error
+                if not (wrote or patience.got_something):
+                    raise self._server.unreadable("the reply is empty") from error
+                raise self._server.broken_off(str(error)) from error
+            except UnreadableReply as error:
+                raise self._server.unreadable(str(error)) from error
 
     def _reply_to(self, request: ModelRequest) -> ArrivingReply:
-        passed_on = request.passed_on.get("tools", ())
-        tools = [tool.name for tool in request.tools]
-        tools += [tool["function"]["name"] for tool in passed_on]
-        tools = tools if self._habits.asking.written_calls else []
-        holds = self._habits.thinks_unopened
-        return ArrivingReply(ReplyParser(tools, holds=holds))
+        tools = []
+        if self._habits.asking.written_calls:
+            passed_on = request.passed_on.get("tools", ())
+            tools = [tool.name for tool in request.tools]
+            tools += [tool["function"]["name"] for tool in passed_on]
+        return ArrivingReply(ReplyParser(tools, holds=self._habits.thinks_unopened))
 
     def _client(self) -> "OpenAI":
         with self._opening:
@@ -213,15 +210,17 @@ class OpenAIChatModel:
                 pause(wait_seconds)
 
     def _sent(self, client: "OpenAI", body: Mapping[str, Any], request: ModelRequest) -> Any:
-        # The client would validate each key of each message: a third of the work for a turn.
+        from openai import Timeout
+
         left = request.deadline.left
         if left <= 0:
             raise TimeoutError
         seconds = min(left, shorter(self._patience, request.patience).seconds)
+        # The client would validate each key of each message: a third of the work for a turn.
         as_it_is = {**body["extra_body"], "messages": body["messages"]}
         opening = client.chat.completions.with_streaming_response.create(
             **{**body, "messages": [], "extra_body": as_it_is},
-            timeout=_timeout(seconds),
+            timeout=Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
         )
         return closing(opening.__enter__())
 
@@ -264,7 +263,7 @@ class OpenAIChatModel:
                 return self._server.broken_off(str(error))
             case ServerComplaint():
                 return self._server.refused(None, str(error))
-            case _ if _has_not_connected(error):
+            case _ if "ConnectTimeout" in (type(error).__name__, type(error.__cause__).__name__):
                 return self._server.unreachable()
             case _ if _is_timeout(error):
                 over = patience.deadline.reason
@@ -294,32 +293,24 @@ class _WaitedSeconds:
         while True:
             began = time.monotonic()
             piece = next(pieces, None)
-            self._waited(time.monotonic() - began)
+            seconds = time.monotonic() - began
+            self._idle += seconds
+            self._total += seconds
+            if self.whole is not None and self._total > self.whole.seconds:
+                self.ended_by = self.whole
+                raise TimeoutError
+            if self._idle > self.between.seconds or self.deadline.reason:
+                self.ended_by = self.between
+                raise TimeoutError
             if piece is None:
                 return
             self.got_something = self.got_something or bool(piece.strip())
             yield piece
 
-    def _waited(self, seconds: float) -> None:
-        self._idle += seconds
-        self._total += seconds
-        if self.whole is not None and self._total > self.whole.seconds:
-            self.ended_by = self.whole
-            raise TimeoutError
-        if self._idle > self.between.seconds or self.deadline.reason:
-            self.ended_by = self.between
-            raise TimeoutError
-
     def renewed_by(self, events: Iterator[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
         for event in events:
             self._idle = 0.0
             yield event
-
-
-def _timeout(seconds: float) -> Any:
-    from openai import Timeout
-
-    return Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
 
 
 def _make_cuttable(request: Any) -> None:
@@ -348,19 +339,6 @@ def _failures() -> tuple[type[Exception], ...]:
     return (openai.OpenAIError, ssl.SSLError, TimeoutError, ServerComplaint, *errors)
 
 
-def _is_final(error: BaseException) -> bool:
-    """Return whether a retry is useless: nothing listens, or nothing answers in time.
-
-    After a lost connection, a new one can be opened.
-    """
-    cause = type(error.__cause__).__name__  # of either HTTP library
-    return _is_timeout(error) or cause not in ("ReadError", "RemoteProtocolError", "WriteError")
-
-
-def _has_not_connected(error: BaseException) -> bool:
-    return "ConnectTimeout" in (type(error).__name__, type(error.__cause__).__name__)
-
-
 def shorter(patience: Patience, other: Patience | None) -> Patience:
     """Return the one that ends a wait first."""
     return patience if other is None or patience.seconds < other.seconds else other
@@ -373,7 +351,10 @@ def _is_timeout(error: BaseException) -> bool:
 def _wait_seconds(error: Any, tries: int) -> float | None:
     """Return the seconds before another try; None if another try is useless."""
     if not hasattr(error, "status_code"):
-        return None if _is_final(error) else 0.0
+        # A lost connection can be opened again; nothing else mends where nothing listens.
+        cause = type(error.__cause__).__name__  # of either HTTP library
+        is_lost = cause in ("ReadError", "RemoteProtocolError", "WriteError")
+        return 0.0 if is_lost and not _is_timeout(error) else None
     if error.status_code not in _RETRIED or error.code in _FINAL_CODES:
         return None
     seconds = _retry_seconds(error.response.headers)

@@ -46,22 +46,21 @@ class ToolCalls:
         function = piece.get("function")
         if not isinstance(function, Mapping):
             return
-        name = _text(function.get("name"))
-        call = self._call_for(_index(piece.get("index")), _text(piece.get("id")), name)
-        call.id = call.id or _text(piece.get("id"))
-        if name != call.name and not call.arguments:
-            call.name += name  # sent in pieces by some servers, with each piece by others
-        call.arguments += _json_text(function.get("arguments"))
-        call.beside |= {key: piece[key] for key in piece.keys() - _OF_A_CALL}
-
-    def _call_for(self, index: int | None, call_id: str, name: str) -> _Call:
-        begun = self._call_of(index, call_id, name)
-        call = begun or _Call()
-        if begun is None:
+        name, id_of_piece = _text(function.get("name")), _text(piece.get("id"))
+        index = _index(piece.get("index"))
+        call = self._call_of(index, id_of_piece, name)
+        if call is None:
+            call = _Call()
             self.begun.append(call)
         if index is not None:
             self._by_index[index] = call
-        return call
+        call.id = call.id or id_of_piece
+        if name != call.name and not call.arguments:
+            call.name += name  # sent in pieces by some servers, with each piece by others
+        arguments = function.get("arguments")
+        is_json = isinstance(arguments, Mapping | list)
+        call.arguments += json.dumps(arguments) if is_json else _text(arguments)
+        call.beside |= {key: piece[key] for key in piece.keys() - _OF_A_CALL}
 
     def _call_of(self, index: int | None, call_id: str, name: str) -> _Call | None:
         if index is not None:
@@ -70,35 +69,30 @@ class ToolCalls:
             call = next((call for call in reversed(self.begun) if call.id == call_id), None)
         else:
             call = self.begun[-1] if self.begun and not name else None
-        if call is not None and name and self._is_another(call, call_id):
-            return None
-        return call
-
-    def _is_another(self, call: _Call, call_id: str) -> bool:
-        """Return whether a piece with a name begins a new call, though its index is in use."""
-        if call_id and call.id and call_id != call.id:
-            return True
-        return call.is_whole()
+        if call is None or not name:
+            return call
+        # A piece with a name may begin a new call, though its index is in use.
+        has_other_id = bool(call_id and call.id and call_id != call.id)
+        return None if has_other_id or call.is_whole() else call
 
     def finished(self) -> tuple[ToolCall, ...]:
-        """Return all calls that have a name, in order, each with an id of its own."""
+        """Return all calls that have a name, in order, each with an id of its own.
+
+        A server's last event may repeat calls.
+        """
+        calls: list[_Call] = []
+        for call in self.begun:
+            if call.name and not (call.id and call in calls):
+                calls.append(call)
         used: set[str] = set()
         results = []
-        for number, call in enumerate(self._merged(), start=1):
+        for number, call in enumerate(calls, start=1):
             own_id = call.id if call.id and call.id not in used else call_id(number)
             used.add(own_id)
             name = _NAME.search(call.name)
             arguments = arguments_in(call.arguments) or "{}"
             results.append(ToolCall(own_id, name[1] if name else call.name, arguments, call.beside))
         return tuple(results)
-
-    def _merged(self) -> list[_Call]:
-        """Return the calls without those that a server's last event repeats."""
-        calls: list[_Call] = []
-        for call in self.begun:
-            if call.name and not (call.id and call in calls):
-                calls.append(call)
-        return calls
 
 
 @dataclass(slots=True)
@@ -139,9 +133,8 @@ class ArrivingReply:
         if choice is None:
             return []
         reason = choice.get("finish_reason")
-        self.finish_reason = (reason.lower() if isinstance(reason, str) else "") or (
-            self.finish_reason
-        )
+        if isinstance(reason, str) and reason:
+            self.finish_reason = reason.lower()
         delta = choice.get("delta")
         delta = {"content": delta} if isinstance(delta, str) else delta
         self._streams = self._streams or isinstance(delta, dict)
@@ -291,12 +284,6 @@ def _index(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _json_text(value: object) -> str:
-    if isinstance(value, Mapping | list):
-        return json.dumps(value)
-    return _text(value)
-
-
 def _usage(value: object) -> Usage | None:
     if not isinstance(value, Mapping):
         return None
@@ -405,19 +392,19 @@ class _ReplyLines:
             yield from self._end()
             self._is_error = line[6:].strip() == "error"
         elif line.startswith("data:"):
-            self._add(line[5:].strip())
+            data = line[5:].strip()
+            self._has_data = self._has_data or bool(data)
+            self.begun = f"{self.begun}\n{data}".strip()
+            if len(self.begun) > LONGEST_LINE:
+                raise UnreadableReply(
+                    f"An event of the reply is over {LONGEST_LINE} characters long."
+                )
             if _is_whole(self.begun):
                 yield from self._end()
         elif line == DONE:
             yield {"done": True}
         elif not line.startswith((":", "id:", "retry:")) and len(self._stray) < MOST_STRAY_LINES:
             self._stray.append(line)
-
-    def _add(self, data: str) -> None:
-        self._has_data = self._has_data or bool(data)
-        self.begun = f"{self.begun}\n{data}".strip()
-        if len(self.begun) > LONGEST_LINE:
-            raise UnreadableReply(f"An event of the reply is over {LONGEST_LINE} characters long.")
 
     def _end(self) -> Iterator[Mapping[str, Any]]:
         data, self.begun = self.begun, ""
@@ -473,18 +460,13 @@ def _objects_of(event: str, *, is_error: bool = False) -> Iterator[Mapping[str, 
         raise UnreadableReply(_not_json(event)) from error
     for item in data if isinstance(data, list) else [data]:
         if isinstance(item, dict):
-            yield _checked(item, is_error=is_error)
+            complaint = _complaint_of(item) or (item if is_error else None)
+            if complaint:
+                text = json.dumps(complaint, ensure_ascii=False)
+                raise ServerComplaint(complaint if isinstance(complaint, str) else text)
+            yield item
         elif item is not None:
             raise UnreadableReply(_not_json(event))
-
-
-def _checked(values: dict[str, Any], *, is_error: bool) -> Mapping[str, Any]:
-    complaint = _complaint_of(values) or (values if is_error else None)
-    if complaint:
-        raise ServerComplaint(
-            complaint if isinstance(complaint, str) else json.dumps(complaint, ensure_ascii=False)
-        )
-    return values
 
 
 def _complaint_of(values: Mapping[str, Any]) -> Any:

@@ -18,8 +18,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from rag.language.lazy_patterns import regex
@@ -79,7 +78,8 @@ def calls_in(text: str, names: Collection[str]) -> list[ToolCall]:
     """Return the calls that a whole text consists of, in any form."""
     text = _plain_marks(text)
     results = [call for call in _from_json(text) if call[0] in names]
-    named = regex.split(f"({_any_of(names)})", "" if results else text)
+    any_name = "|".join(map(regex.escape, sorted(names))) or "(?!)"
+    named = regex.split(rf"(\b(?:{any_name})\b)", "" if results else text)
     for name, behind in zip(named[1::2], named[2::2], strict=True):
         values = _values_behind(behind)
         if values is not None:
@@ -87,20 +87,13 @@ def calls_in(text: str, names: Collection[str]) -> list[ToolCall]:
     return _as_tool_calls(results)
 
 
-def _any_of(names: Collection[str]) -> str:
-    return r"\b(?:" + ("|".join(map(regex.escape, sorted(names))) or "(?!)") + r")\b"
-
-
 def _plain_marks(text: str) -> str:
     """Return the text with plain names of elements, and quotation marks for their tokens."""
-    text = regex.sub(r"<\|(?:open|(?P<closes>close))\|>([^<]*)<\|sep\|>", _element, text)
+    text = regex.sub(r"<\|open\|>([^<]*)<\|sep\|>", r"<\1>", text)
+    text = regex.sub(r"<\|close\|>([^<]*)<\|sep\|>", r"</\1>", text)
     text = regex.sub(r"(</?\w+):[0-9a-f]{4,20}(?=>)", r"\1", text)
     text = regex.sub(r"(</?)(?:\w{1,20}:|[|｜]\w{1,20}[|｜]|[a-z]+_(?=arg_))(?=\w)", r"\1", text)
     return regex.sub(r'<\|\\?"\|>|<escape>', '"', text)
-
-
-def _element(mark: "regex.Match[str]") -> str:
-    return f"<{'/' if mark['closes'] else ''}{mark[2]}>"
 
 
 _PAIRS = regex.compile(
@@ -246,16 +239,6 @@ def whole_json(text: str) -> tuple[int, Any] | None:
 
 # ── At the beginning of a line, while it arrives ─────────────────────────────────────────────
 
-
-@dataclass(frozen=True, slots=True)
-class LineCall:
-    """A call at the beginning of a line, or what may still become one."""
-
-    waits: bool = False
-    length: int = 0
-    calls: tuple[ToolCall, ...] = ()
-
-
 _ANY = regex.compile(r"\{\s*\"name\":\s*\"\w+\",\s*\"(?:arguments|parameters)\":\s*\{")
 
 
@@ -267,43 +250,6 @@ def _beginning_of_calls(names: tuple[str, ...]) -> "regex.Pattern[str]":
         r"|(?:\[|>>>|<function=|(?:commentary )?(?:to=)?functions\.)?"
         rf"(?P<name>{named})(?:\(|(?:[ ]json|=)?\s?\{{|(?P<alone>[ ]*\n))"
     )
-
-
-class LineCalls:
-    """Recognises calls without any mark: JSON, and a list of calls in Python."""
-
-    def __init__(self, names: Collection[str]) -> None:
-        self._names = names
-        self._begins = _beginning_of_calls(tuple(sorted(names)))
-
-    def read(self, text: str, *, final: bool) -> LineCall | None:
-        """Return the call; None if there is none."""
-        match = self._begins.match(text, partial=not final)
-        if match is None:
-            return None
-        if match.partial:
-            return LineCall(waits=True)
-        length = _json_length(text) if match["json"] else self._paragraph(text, match)
-        if not length:
-            if not final:
-                return LineCall(waits=True)
-            length = len(text)
-        calls = calls_in(text[:length], self._names)
-        if match["json"] and not calls and _ANY.match(text):
-            calls = _as_tool_calls(_from_json(text[:length]))
-        return LineCall(length=length, calls=tuple(calls)) if calls else None
-
-    @staticmethod
-    def _paragraph(text: str, opening: "regex.Match[str]") -> int:
-        """Return where it ends: at a bracket at the end of a line, or before an empty line."""
-        end = regex.search(r"\)\n|\n\n" if opening[0].endswith("(") else r"\n\n", text)
-        return end.start() + 1 if end else 0
-
-
-def _json_length(text: str) -> int:
-    start = max(0, min((text.find(c) for c in "{[" if c in text), default=0))
-    whole = whole_json(text[start:])
-    return start + whole[0] if whole else 0
 
 
 _T = (  # words for reasoning
@@ -402,10 +348,8 @@ BARE_INFO = frozenset({"", "text", "txt", "plain", "plaintext"})
 _WORD_BEFORE = regex.compile(r"(?:[\w,:;)] |[\"'“‘«(])$")
 
 
-@cache
-def after_turn() -> "regex.Pattern[str]":
-    """Match the end of a Harmony channel; the mark of the next channel is not consumed."""
-    return regex.compile(r"<\|(?:end|return|call)\|>|(?P<stays><\|channel\|>)")
+# The end of a Harmony channel; the mark of the next channel is not consumed.
+_AFTER_TURN = regex.compile(r"<\|(?:end|return|call)\|>|(?P<stays><\|channel\|>)")
 
 
 def kind_of(token: "regex.Match[str]") -> str:
@@ -458,7 +402,6 @@ class ReplyParser:
         self.calls: list[ToolCall] = []
         self.thought_unopened = False  # reasoning was closed that was never opened
         self.thought = False
-        self._line_calls = LineCalls(tools)
         self._tools = tools
         self._buffer = ""
         self._final = False
@@ -522,7 +465,7 @@ class ReplyParser:
     # ── Text ─────────────────────────────────────────────────────────────────────────────────
 
     def _text(self) -> bool:
-        if self._is_line_start():
+        if "\n" in self._blank or not self._text_tail:
             waits = self._at_line_start()
             if waits is not None:
                 return waits
@@ -533,9 +476,6 @@ class ReplyParser:
         if self._buffer[0] == "`":
             return self._inline_code()
         return self._token()
-
-    def _is_line_start(self) -> bool:
-        return "\n" in self._blank or not self._text_tail
 
     def _at_line_start(self) -> bool | None:
         """Read a fence or a call; None if it is neither."""
@@ -556,14 +496,31 @@ class ReplyParser:
         return self._call_in_line() if self._tools else None
 
     def _call_in_line(self) -> bool | None:
-        call = self._line_calls.read(self._buffer, final=self._final)
-        if call is None:
+        """Read a call without any mark, as JSON or as a list of calls in Python; None if none."""
+        text, length = self._buffer, 0
+        begins = _beginning_of_calls(tuple(sorted(self._tools)))
+        match = begins.match(text, partial=not self._final)
+        if match is None:
             return None
-        if call.waits:
+        if match.partial:
             return False
-        self._called(list(call.calls))
-        self._buffer = self._buffer[call.length :]
-        return True
+        if match["json"]:
+            start = max(0, min((text.find(c) for c in "{[" if c in text), default=0))
+            whole = whole_json(text[start:])
+            length = start + whole[0] if whole else 0
+        else:  # it ends at a bracket at the end of a line, or before an empty line
+            end = regex.search(r"\)\n|\n\n" if match[0].endswith("(") else r"\n\n", text)
+            length = end.start() + 1 if end else 0
+        if not length and not self._final:
+            return False
+        length = length or len(text)
+        calls = calls_in(text[:length], self._tools)
+        if match["json"] and not calls and _ANY.match(text):
+            calls = _as_tool_calls(_from_json(text[:length]))
+        if not calls:
+            return None
+        self.calls += calls
+        return self._drop(length)
 
     def _say(self, length: int) -> bool:
         """Emit the next characters; white space waits for what follows it."""
@@ -666,7 +623,7 @@ class ReplyParser:
         calls = calls_in(body, self._tools)
         if not calls:
             return None
-        self._called(calls)
+        self.calls += calls
         return self._drop(end.end() if end else len(self._buffer))
 
     # ── Marks of thoughts, of turns, of calls ────────────────────────────────────────────────
@@ -710,7 +667,7 @@ class ReplyParser:
         if called is not None:
             self._calling, self._state = f"<|channel|>{called[1]}", self._written_call
         elif "final" not in header:
-            self.thought, self._close, self._state = True, after_turn(), self._thinking
+            self.thought, self._close, self._state = True, _AFTER_TURN, self._thinking
 
     def _thinking(self) -> bool:
         assert self._close is not None
@@ -737,12 +694,9 @@ class ReplyParser:
         if end is None and not self._final:
             return False
         body = self._buffer[: end.start()] if end else self._buffer
-        self._called(calls_of(self._calling, body, self._tools))
+        self.calls += calls_of(self._calling, body, self._tools)
         self._state = self._text
         return self._drop(end.end() if end else len(self._buffer))
-
-    def _called(self, calls: "list[ToolCall]") -> None:
-        self.calls += calls
 
     def _drop(self, length: int) -> bool:
         self._buffer = self._buffer[length:]

@@ -108,8 +108,10 @@ class ModelWindow:
         With `guesses`, refusals' guesses count.
         """
         with self._asking:
-            if not self._is_sure and self._may_ask():
-                self._last_request = self._clock()
+            now = self._clock()
+            is_due = self._last_request is None or now - self._last_request >= _ASK_AGAIN_SECONDS
+            if not self._is_sure and is_due:
+                self._last_request = now
                 self._server_tokens = self._ask_server()
         window = self._server_tokens or self._without_server or self._configured or DEFAULT_WINDOW
         if self._clock() - self._refused_at >= _BELIEVED_SECONDS:
@@ -137,11 +139,6 @@ class ModelWindow:
         self._is_guess = fits is None or fits >= now
         self._refused = guessed if self._is_guess else fits
         self._refused_at = self._clock()
-
-    def _may_ask(self) -> bool:
-        return (
-            self._last_request is None or self._clock() - self._last_request >= _ASK_AGAIN_SECONDS
-        )
 
     def _ask_server(self) -> int | None:
         """Return the window the server was started with; else what the model could take."""
@@ -289,12 +286,10 @@ def token_counter(model_name: str) -> TokenCounter:
     """
     brought = _counter_of_a_package(model_name)
 
-    @lru_cache(maxsize=2048)
-    def count_cached(text: str) -> int:
-        return count_anew(text)
-
     def count_anew(text: str) -> int:
         return count_with(_encoding_for(model_name), text) if brought is None else brought(text)
+
+    count_cached = lru_cache(maxsize=2048)(count_anew)
 
     def count(text: str) -> int:
         return count_cached(text) if len(text) <= _CACHED_CHARACTERS else count_anew(text)
@@ -362,22 +357,17 @@ class CalibratedCounter:
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
-        self._factor = 1.0
+        self.factor = 1.0  # of estimates: 0.5 to 2
         self._lock = threading.Lock()
 
-    @property
-    def factor(self) -> float:
-        """The factor of estimates: 0.5 to 2."""
-        return self._factor
-
     def __call__(self, text: str) -> int:
-        return math.ceil(self._counter(text) * self._factor)
+        return math.ceil(self._counter(text) * self.factor)
 
     def learn(self, *, estimated_tokens: int, reported_tokens: int) -> None:
         """Learn from the reported tokens of a text that was estimated with the present factor."""
         if estimated_tokens < _SMALLEST_SAMPLE or reported_tokens <= 0:
             return
         with self._lock:
-            wanted = self._factor * reported_tokens / estimated_tokens
+            wanted = self.factor * reported_tokens / estimated_tokens
             wanted = min(max(wanted, SMALLEST_FACTOR), LARGEST_FACTOR)
-            self._factor += _LEARNING_RATE * (wanted - self._factor)
+            self.factor += _LEARNING_RATE * (wanted - self.factor)

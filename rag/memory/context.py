@@ -58,8 +58,6 @@ class HistoryRoom:
     """How much history fits in a context, in tokens, and how many turns are kept."""
 
     budget: int
-    high: int  # above it, old turns are summarised
-    low: int  # and about as much is left
     keep_turns: int  # never summarised as long as they fit
 
 
