@@ -228,7 +228,7 @@ class EvidenceReader:
         self._last = question.removeprefix(f"{earlier} ") if earlier else question
         texts = (self._last, question)
         words = ([w for w in dict.fromkeys(self._content(t)) if w not in name_words] for t in texts)
-        self._asked = tuple(next(filter(None, words), ()))  # stems of what it asks beside the names
+        self._terms = tuple(next(filter(None, words), ()))  # stems of what it asks beside the names
         self._dimensions = _dimensions(self._last)
         self._ends = {token.lowered for token in tokens(self._last) if is_end(token.lowered)}
 
@@ -258,7 +258,7 @@ class EvidenceReader:
     def claimed(self, claim: ComputedFigure) -> SourceEvidence | None:
         """Return a computed value as evidence; None if it is not a figure."""
         values = tuple(read_figures(claim.value))
-        about = frozenset(self._content(claim.about)) & frozenset(self._asked)
+        about = frozenset(self._content(claim.about)) & frozenset(self._terms)
         if not values or len(self._names) > 1:
             return None
         return SourceEvidence(
@@ -272,7 +272,7 @@ class EvidenceReader:
             return units
         shares = {
             id(unit): is_looked_up(source)
-            + _share(self._asked, frozenset(self._content(unit.text)))
+            + _share(self._terms, frozenset(self._content(unit.text)))
             for _, source, unit in rows
         }
         rows.sort(key=lambda ranked: -shares[id(ranked[2])])
@@ -282,18 +282,18 @@ class EvidenceReader:
     def _evidence(
         self, rank: int, source: Source, unit: "_QuotedUnit", near: float
     ) -> SourceEvidence:
-        asked = self._asked
+        terms = self._terms
         statement_words = frozenset(self._content(unit.text))
         words_with_headings = statement_words.union(self._content(_headings(source)))
         return SourceEvidence(
             values=unit.values,
             subject=self._subject,
-            attribute=frozenset(asked) & statement_words,
+            attribute=frozenset(terms) & statement_words,
             kind=unit.kind,
             source=source,
             quote=unit.quote,
             likeness=near
-            + WORDS * (_share(asked, statement_words) + _share(asked, words_with_headings))
+            + WORDS * (_share(terms, statement_words) + _share(terms, words_with_headings))
             - RANK * rank
             + LOOKED_UP * is_looked_up(source)
             - EARLIER * source.locator.endswith("quoted"),  # in a mail, an earlier one
@@ -354,7 +354,7 @@ class EvidenceReader:
             return True
         if counted[:1].isupper() and not self._language.capitalises_nouns:
             return False
-        return not set(self._words(counted)).isdisjoint(self._asked)
+        return not set(self._words(counted)).isdisjoint(self._terms)
 
     def _figures(self, text: str) -> tuple[Figure, ...]:
         places = self._lexicon.find(text)
@@ -418,7 +418,7 @@ class EvidenceReader:
         """Return the label of a row and the places of the cells that may be asked for."""
         if isinstance(column, tuple):
             # "idle power" is no "power".
-            is_asked = {*self._content(row[0])} <= {*self._asked}
+            is_asked = {*self._content(row[0])} <= {*self._terms}
             return row[0], [column[0]] if is_asked and column[0] < len(row) else []
         if column is not None:
             if column >= len(row) or not self._holds(self.names(row[column])):
@@ -429,7 +429,7 @@ class EvidenceReader:
 
     def _nearest(self, header: Sequence[str], places: Sequence[int]) -> list[int]:
         """Return the columns whose headers share most words with the question; all if none does."""
-        words = {*self._asked}
+        words = {*self._terms}
         shared = {
             place: len(words.intersection(self._content(header[place].replace("_", " "))))
             for place in places
