@@ -12,11 +12,10 @@ from rag.chat.draft import ModelWriter
 from rag.chat.follow_ups import FollowUps
 from rag.chat.tool_loop import Actions, ToolOffer, ToolRoom
 from rag.library.answers import LibraryAnswers, Remarks, unread_files
-from rag.llm.openai_compatible import OpenAIChatModel
 from rag.memory.conversation import ConversationMemory
 from rag.memory.summariser import ApplicationModel, Excuse, Summariser
 from rag.records import Verdict
-from rag.seams import Embedder, Matrix, OwnedSession, Writer
+from rag.seams import Matrix, OwnedSession, Writer
 from rag.seams.models import FOLLOW_UP, SUMMARY, OpenStatement
 from rag.search.confidence import Spread, usual_spread
 from rag.search.hybrid import HybridRetriever
@@ -72,11 +71,6 @@ def _likeness(application: "Application") -> Likeness:
     return likeness
 
 
-def _packaged_embedder(application: "Application") -> Embedder | None:
-    """Return the embedding model if it is the one that the thresholds were measured with."""
-    return application.embedder if application.settings.embedding.is_packaged else None
-
-
 def memory_of(application: "Application") -> ContextBuilder:
     """Build what chooses the messages and summaries that a model sees of a session."""
     settings, count = application.settings, application.count
@@ -85,6 +79,13 @@ def memory_of(application: "Application") -> ContextBuilder:
     window = open_window(settings)
     if model is not None and window is not None:
         model.when_too_long(window.was_too_small)
+
+    def has_tables(session: OwnedSession) -> bool:
+        return bool(application.tables.ids(session.readable()))
+
+    offer = None
+    if model is not None and settings.llm.tools:
+        offer = ToolOffer(lambda: model.takes_tools, has_tables, may_ask_rows, count)
     rules = MemoryRules(
         input_share=context.input_share,
         reserved_tokens=context.reserved_tokens,
@@ -95,7 +96,7 @@ def memory_of(application: "Application") -> ContextBuilder:
         answer_limit=window.answer_limit if window is not None else lambda: None,
         published_window=window.published_tokens if window is not None else None,
         windows=application.picked_windows,
-        tools=_offer(application, model) if model is not None and settings.llm.tools else None,
+        tools=offer,
         recall_tokens=context.recall_tokens,
         one_at_a_time=settings.llm.calls_at_once == 1,
         is_read=model is not None,
@@ -108,13 +109,6 @@ def memory_of(application: "Application") -> ContextBuilder:
         made=application.metrics.count_summary,
         later=application.jobs.submit_compaction,
     )
-
-
-def _offer(application: "Application", model: OpenAIChatModel) -> ToolOffer:
-    def has_tables(session: OwnedSession) -> bool:
-        return bool(application.tables.ids(session.readable()))
-
-    return ToolOffer(lambda: model.takes_tools, has_tables, may_ask_rows, application.count)
 
 
 def conversation_memory_of(application: "Application") -> ConversationMemory:
@@ -181,11 +175,13 @@ def assistant_of(application: "Application") -> Assistant:
     writer: Writer = without_model
     if model is not None:
         writer = ModelWriter(model, temperature=settings.llm.temperature)
+    # The thresholds were measured with the packaged embedding model.
+    embedder = application.embedder if settings.embedding.is_packaged else None
     answering = Answering(
         writer,
         _tools(application) if model is not None and settings.llm.tools else None,
         fallback=without_model if model is not None else None,
-        checks=Checks(open_judge(settings), _packaged_embedder(application)),
+        checks=Checks(open_judge(settings), embedder),
         beside=_direct_sources(application, mentions),
         learn=lambda ours, theirs: count.learn(estimated_tokens=ours, reported_tokens=theirs),
     )

@@ -14,12 +14,25 @@ from urllib.parse import urlsplit
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from rag.connectors.registry import SourceRegistry
+from rag.connectors.table import SourceTable
 from rag.db.audit_trail import acting
 from rag.db.engine import damage_in_words, damaged_tables, is_of_words
 from rag.documents.store import EmbeddingClaims, IndexDebts, SqlDocumentStore
 from rag.errors import RagError, SetupError, StorageFailed, UserError
 from rag.language.lazy_patterns import compile_all
-from rag.llm.discovery import IN_USE, TRIED, ModelConnection, ModelConnections, SecretBox
+from rag.llm.discovery import (
+    IN_USE,
+    TRIED,
+    ModelConnection,
+    ModelConnections,
+    ModelServer,
+    ModelTrial,
+    SecretBox,
+    local_servers,
+    models_at,
+    try_model,
+)
 from rag.operations import (
     Differences,
     documents_of,
@@ -51,17 +64,15 @@ from rag.wiring.components import (
     open_tables,
     open_window,
 )
-from rag.wiring.readiness import ask_judge, checks_of, looked_at
-from rag.wiring.stores import book_of, open_database, syncs_of, watch_of
+from rag.wiring.readiness import check_judge, checks_of, looked_at
+from rag.wiring.stores import open_database, syncs_of, watch_of
 
 if TYPE_CHECKING:
     from rag.chat.assistant import Assistant
     from rag.chat.context import ContextBuilder
-    from rag.connectors.registry import SourceRegistry
     from rag.documents.sandbox import GuardedLoader
     from rag.ingestion.pipeline import Ingestion
     from rag.jobs.background import BackgroundJobs
-    from rag.llm.discovery import ModelServer, ModelTrial
     from rag.llm.openai_compatible import OpenAIChatModel
     from rag.llm.windows import CalibratedCounter, ModelWindow
     from rag.memory.conversation import ConversationMemory
@@ -81,7 +92,7 @@ class ConnectedModel:
     """The model that an operator connects in the browser, if the settings name none."""
 
     def __init__(self, configured: Settings, engine: Engine) -> None:
-        self._configured, self._is_configured = configured, configured.llm.is_configured
+        self._configured = configured
         self._connections = ModelConnections(engine, SecretBox(configured.data_dir))
         self._version = 0
         self._looked_at = 0.0
@@ -123,17 +134,18 @@ class ConnectedModel:
 
         It checks at most once a second.
         """
-        if self._is_configured or monotonic() - self._looked_at < CONNECTION_LOOK_SECONDS:
+        if (
+            self._configured.llm.is_configured
+            or monotonic() - self._looked_at < CONNECTION_LOOK_SECONDS
+        ):
             return False
         self._looked_at = monotonic()
         return self._connections.version() != self._version
 
     # ── What an operator does ────────────────────────────────────────────────────────────────
 
-    def servers(self) -> "list[ModelServer]":
+    def servers(self) -> list[ModelServer]:
         """Return the model servers that run on this machine."""
-        from rag.llm.discovery import local_servers
-
         return local_servers({self._configured.web.port})
 
     def tried(self) -> ModelConnection | None:
@@ -152,8 +164,6 @@ class ConnectedModel:
             Forbidden: the address is in the private network, and not in sources.private_hosts.
             ModelUnavailable: no such server answers there.
         """
-        from rag.llm.discovery import models_at
-
         self._refuse_where_settings_name_one()
         self._check(base_url, api_key)
         before = self.tried()
@@ -163,11 +173,8 @@ class ConnectedModel:
         self._connections.keep(ModelConnection(base_url, "", api_key), TRIED)
         return names
 
-    def try_out(self, model: str) -> "ModelTrial":
+    def try_out(self, model: str) -> ModelTrial:
         """Test what a model of the server being tried can do. Raises UserError."""
-        from rag.llm.discovery import try_model
-        from rag.wiring.components import open_model, open_window
-
         looked_at = self._looked_at_server()
         llm = self._configured.llm.connected(looked_at.base_url, model, looked_at.api_key)
         settings = self._configured.model_copy(update={"llm": llm})
@@ -307,8 +314,14 @@ class Application:
         return made
 
     @once
-    def sources(self) -> "SourceRegistry":
-        return book_of(self)
+    def sources(self) -> SourceRegistry:
+        return SourceRegistry(
+            SourceTable(self.engine),
+            self.documents,
+            self.settings.sources,
+            lambda source: self.jobs.submit_sync(source),
+            SecretBox(self.settings.data_dir),
+        )
 
     @once
     def jobs(self) -> "BackgroundJobs":
@@ -404,13 +417,16 @@ class Application:
     def start(self) -> None:
         """Recover what a killed process left, and start the background work."""
         try:
-            ask_judge(self)
+            check_judge(self.settings.checks.nli_model)
         except SetupError as error:
             log_throttled(log, "Nothing is judged", error)
         if older := set_back(self.engine, self.settings.data_dir):
             log_throttled(log, "The database was put back", older)
-        self.store.interrupt_lost(is_alone=self._is_alone())
-        self.store.give_up_judging(is_alone=self._is_alone())
+        # Only one process may open an embedded index: then no other one can be answering.
+        is_local = self.engine.dialect.name == "sqlite"
+        is_alone = is_local and not self.settings.retrieval.is_shared
+        self.store.interrupt_lost(is_alone=is_alone)
+        self.store.give_up_judging(is_alone=is_alone)
         self.forget_old_sessions()
         self.jobs.start(self.load)
         Thread(target=self._tidy_up, name="tidy", daemon=True).start()
@@ -461,11 +477,6 @@ class Application:
                         log.info("Search gets better: %d of %d passages", done, total)
                 except RagError as error:
                     log_throttled(log, "The second model is not used", error)
-
-    def _is_alone(self) -> bool:
-        """Return whether no other process can be answering: only one may open an embedded index."""
-        is_local = self.engine.dialect.name == "sqlite"
-        return is_local and not self.settings.retrieval.is_shared
 
     @property
     def _does_jobs(self) -> bool:

@@ -54,7 +54,12 @@ def listener_policy(settings: Settings, host: str) -> ListenerPolicy:
     proxies = tuple(networks_of(settings.auth.believed_proxies))
     allowed = {name.lower() for name in settings.web.allowed_hosts}
     if not is_loopback(host):
-        _refuse_everybody(settings, host)
+        if settings.auth.mode == "single" and not settings.auth.allow_public:
+            raise SetupError(
+                f"web.host is {host or 'every address'}, which others can reach, but auth.mode is "
+                "single: anybody could read, add and delete everything. Set auth.mode to tokens, "
+                "proxy or oidc, or auth.allow_public to true if that is what you want."
+            )
         if not allowed:
             raise SetupError(
                 f"web.host is {host}, which others can reach, but web.allowed_hosts is empty: "
@@ -66,16 +71,6 @@ def listener_policy(settings: Settings, host: str) -> ListenerPolicy:
         return ListenerPolicy(frozenset(), proxies)
     here = f"[{host}]" if ":" in host else host.lower()
     return ListenerPolicy(frozenset(allowed | set(LOOPBACK) | {here}), proxies)
-
-
-def _refuse_everybody(settings: Settings, host: str) -> None:
-    if settings.auth.mode != "single" or settings.auth.allow_public:
-        return
-    raise SetupError(
-        f"web.host is {host or 'every address'}, which others can reach, but auth.mode is single: "
-        "anybody could read, add and delete everything. Set auth.mode to tokens, proxy or oidc, "
-        "or auth.allow_public to true if that is what you want."
-    )
 
 
 def is_loopback(host: str) -> bool:

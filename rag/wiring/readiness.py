@@ -33,8 +33,9 @@ def checks_of(application: "Application") -> dict[str, ReadinessProbe]:
         "originals": lambda: _look_at_files(application.without_original),
         "newest": lambda: _look_at_age(application),
     }
-    if application.settings.checks.nli_model is not None:
-        checks["judge"] = lambda: ask_judge(application)
+    judge = application.settings.checks.nli_model
+    if judge is not None:
+        checks["judge"] = lambda: check_judge(judge)
     return checks
 
 
@@ -61,11 +62,6 @@ def _ask_model(application: "Application") -> None:
         raise ModelUnavailable("The embedding model is not loaded yet.")
     if application.settings.embedding.base_url is not None:
         application.embedder.embed(["ready"])
-
-
-def ask_judge(application: "Application") -> None:
-    """Check that the cross-encoder exists and its labels are known. Raises SetupError."""
-    check_judge(application.settings.checks.nli_model)
 
 
 def check_judge(folder: Path | None) -> str:

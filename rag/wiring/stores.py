@@ -16,8 +16,6 @@ from sqlalchemy import Engine, inspect, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from rag.connectors.kinds import FOLDER, folder_of
-from rag.connectors.registry import SourceRegistry
-from rag.connectors.table import SourceTable
 from rag.db import migrate, open_engine
 from rag.db.audit_trail import AuditTrail
 from rag.db.blobs import FolderBlobs, open_blobs
@@ -26,7 +24,7 @@ from rag.errors import SetupError, StorageFailed
 from rag.llm.discovery import SecretBox
 from rag.operations import refuse_emptied, refuse_foreign
 from rag.operations.backup import EmptyLibrary, Library, back_up, refuse_unfinished
-from rag.operations.repository import BackupManifest, BackupRepository
+from rag.operations.repository import BackupRepository
 from rag.records import DocumentSource, SyncState
 from rag.runtime.error_log import log_throttled
 from rag.settings import Settings
@@ -64,9 +62,11 @@ def open_database(settings: Settings, *, backs_up: bool = True) -> Engine:
 
 
 def _back_up(settings: Settings, engine: Engine, revision: str) -> None:
-
+    """Back the library up beside it: files as hard links, the database as a copy."""
+    repository = BackupRepository(FolderBlobs(settings.data_dir / BEFORE_MIGRATION))
     try:
-        manifest = back_up_before_migration(settings, engine)
+        manifest = back_up(library_of(settings, engine), repository, links=True)
+        repository.keep(BACKUPS_KEPT)
     except StorageFailed as error:
         raise StorageFailed(
             f"The database (schema {revision}) is of an older version, and is backed up before it "
@@ -102,24 +102,12 @@ if TYPE_CHECKING:
     from rag.wiring.application import Application
 
 
-def book_of(application: "Application") -> SourceRegistry:
-    """Build the registry of the sources of documents."""
-    return SourceRegistry(
-        SourceTable(application.engine),
-        application.documents,
-        application.settings.sources,
-        lambda source: application.jobs.submit_sync(source),
-        SecretBox(application.settings.data_dir),
-    )
-
-
 def syncs_of(application: "Application") -> "Syncs":
     """Build what runs the syncs."""
     from rag.connectors.sync import Syncs
     from rag.connectors.transfer import Limits, Parts
 
     settings = application.settings.sources
-
     bounds = load_limits(application.settings)
     fingerprint = sha256(repr(bounds).encode()).hexdigest()[:BOUNDS_CHARS]
 
@@ -145,22 +133,21 @@ def watch_of(application: "Application") -> None:
 
     book = application.sources
 
+    def is_under_way(source: DocumentSource) -> bool:
+        """Whether a change may be synced: not before the first sync, nor during a removal."""
+        is_new = source.state is SyncState.IDLE and source.last_synced_at is None
+        return not is_new and source.state is not SyncState.REMOVING
+
     def watched() -> dict[str, Path]:
         if book.table.waits_for_yes():
             return {}
         return {
             source.id: folder_of(source.address)
             for source in book.table.sources()
-            if source.watch and source.kind == FOLDER and _is_under_way(source)
+            if source.watch and source.kind == FOLDER and is_under_way(source)
         }
 
     watch(watched, book.sync, application.stopping)
-
-
-def _is_under_way(source: DocumentSource) -> bool:
-    """Return whether a change may be synced: not before the first sync, nor while it is removed."""
-    is_new = source.state is SyncState.IDLE and source.last_synced_at is None
-    return not is_new and source.state is not SyncState.REMOVING
 
 
 # ── Backups by the settings: what a library consists of, and where one is put back to ─────────────
@@ -173,13 +160,16 @@ def library_of(settings: Settings, engine: Engine) -> Library:
     """Return what a backup saves."""
     blobs, url = local_originals(settings), settings.documents.originals_url
     values, secrets = without_secrets(settings.model_dump(mode="json"))
+    installed = "unknown"
+    with suppress(PackageNotFoundError):
+        installed = version("groundnote")
     return Library(
         engine,
         (blobs,) if url is None else (open_blobs(url), blobs),
         open_blobs(settings.tables.url or settings.data_dir / "tables"),
         FolderBlobs(settings.data_dir / "uploads") if engine.dialect.name == "sqlite" else None,
         settings.data_dir,
-        _version(),
+        installed,
         values,
         tuple(secrets),
     )
@@ -210,17 +200,6 @@ def _is_empty(database_url: str) -> bool:
         engine.dispose()
 
 
-def back_up_before_migration(settings: Settings, engine: Engine) -> BackupManifest:
-    """Back the library up beside it: files as hard links, the database as a copy.
-
-    Raises StorageFailed if the disk has no room for it.
-    """
-    repository = BackupRepository(FolderBlobs(settings.data_dir / BEFORE_MIGRATION))
-    manifest = back_up(library_of(settings, engine), repository, links=True)
-    repository.keep(BACKUPS_KEPT)
-    return manifest
-
-
 def without_secrets(values: Mapping[str, Any], path: str = "") -> tuple[dict[str, Any], list[str]]:
     """Return the settings without secrets, and the names of the secrets."""
     shown: dict[str, Any] = {}
@@ -233,7 +212,8 @@ def without_secrets(values: Mapping[str, Any], path: str = "") -> tuple[dict[str
             shown[key], inner = without_secrets(value, name)
             secrets += inner
         elif isinstance(value, str) and "@" in value and "://" in value:
-            shown[key] = _without_login(value)
+            parts = urlsplit(value)
+            shown[key] = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
             secrets += [name] if shown[key] != value else []
         else:
             shown[key] = value
@@ -243,15 +223,3 @@ def without_secrets(values: Mapping[str, Any], path: str = "") -> tuple[dict[str
 MASK = "**********"  # as pydantic shows what is secret
 SECRET_TABLES = ("auth.tokens", "llm.extra_body", "sources.passwords")
 SECRET_ENDINGS = ("_secret", "_token", "password")
-
-
-def _without_login(url: str) -> str:
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
-def _version() -> str:
-    try:
-        return version("groundnote")
-    except PackageNotFoundError:
-        return "unknown"
