@@ -73,7 +73,15 @@ def cut(
         for section in sections
         for start, end in spans(section.text)
     ]
-    return _with_positions(_fit(drafts, texts, count_tokens, max_tokens))
+    chunks = []
+    copies: Counter[str] = Counter()
+    for position, draft in enumerate(_fit(drafts, texts, count_tokens, max_tokens)):
+        # Ids are derived from the content: a chunk that only moved keeps its id.
+        content = "\0".join((document_id, title, *draft.heading_path, "", draft.text))
+        copies[content] += 1
+        digest = sha256(f"{content}\0{copies[content]}".encode()).hexdigest()[:32]
+        chunks.append(replace(draft, id=digest, position=position))
+    return chunks
 
 
 def spans(text: str, target_words: int = TARGET_WORDS) -> list[Offsets]:
@@ -207,17 +215,3 @@ def _fitting_paths(
             half = first[: len(first) // 2].rstrip()
             fitted[path] = tuple(inner) or ((half,) if half else ())
     return fitted
-
-
-def _with_positions(drafts: Sequence[Chunk]) -> list[Chunk]:
-    """Number the chunks and derive ids from their content: a chunk that only moved keeps its id."""
-    copies: Counter[str] = Counter()
-    chunks = []
-    for position, draft in enumerate(drafts):
-        content = "\0".join(
-            (draft.document_id, draft.document_title, *draft.heading_path, "", draft.text)
-        )
-        copies[content] += 1
-        digest = sha256(f"{content}\0{copies[content]}".encode()).hexdigest()[:32]
-        chunks.append(replace(draft, id=digest, position=position))
-    return chunks

@@ -147,7 +147,18 @@ class _ReadingProcess:
         if self._process is None or self._process.poll() is not None:
             self._stop()
             self._folder = tempfile.TemporaryDirectory(prefix="groundnote-reading-")
-            self._process = _start(self._module, limits, self._folder.name)
+            folder = self._folder.name
+            paths = [PACKAGE_PARENT, *(path for path in sys.path if path.endswith("site-packages"))]
+            variables = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", self._module],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=folder,
+                env={**variables, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": folder},
+            )
+            send(_streams(self._process)[0], json.dumps(dataclasses.asdict(limits)).encode())
         return self._process
 
     def _stop(self) -> None:
@@ -173,21 +184,6 @@ def _reason(code: int, limits: LoadLimits, took_too_long: bool) -> str:
         f"it made the reading process fail (exit code {code}): the file is damaged, or needs "
         f"more than {limits.max_memory_bytes >> 20:,} MiB of memory. Export it again."
     )
-
-
-def _start(module: str, limits: LoadLimits, folder: str) -> subprocess.Popen[bytes]:
-    paths = [PACKAGE_PARENT, *(path for path in sys.path if path.endswith("site-packages"))]
-    variables = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
-    process = subprocess.Popen(
-        [sys.executable, "-m", module],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=folder,
-        env={**variables, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": folder},
-    )
-    send(_streams(process)[0], json.dumps(dataclasses.asdict(limits)).encode())
-    return process
 
 
 def _streams(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:

@@ -73,9 +73,8 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
             outline.paragraph(formula.text or "")
     for part in parts.values():
         walk.running(part)
-    outline.pictures = sum(1 for _image in content.iter(f"{DRAW}image"))
-    for part in parts.values():
         _take_properties(outline, part)
+    outline.pictures = sum(1 for _image in content.iter(f"{DRAW}image"))
     titles = (one_line(title.text or "") for part in parts.values() for title in part.iter(TITLE))
     outline.fallback_title = next(filter(None, titles), outline.fallback_title)
 
