@@ -95,11 +95,8 @@ class FileReader:
             if document is None:
                 document_id = file.document_id or self._store.free_id(file)
                 return self._parse(file, data, content_hash, document_id)
-            self._check_owner(file, document)
-            is_same = document.content_hash == content_hash and self._tables.has_rows_of(
-                document.id
-            )
-            if is_same and not file.is_again:
+            is_same = document.content_hash == content_hash
+            if is_same and self._tables.has_rows_of(document.id) and not file.is_again:
                 self._store.note_arrival(file)
                 self._store.keep_original(content_hash, data)  # none was kept before
                 return Progress(file.name, Stage.UNCHANGED, document_id=document.id)
@@ -112,27 +109,26 @@ class FileReader:
     def _existing_document(self, file: IncomingFile) -> ExistingDocument | None:
         """Return the stored document to replace, or None.
 
-        Raises Conflict where another document than the intended one has the file's name.
+        Raises Conflict where another document than the intended one has the file's name, or it is
+        another owner's, who is not named.
         """
-        of_its_name = self._store.existing(file.name, file.collection_id)
-        if not file.document_id or (of_its_name and of_its_name.id == file.document_id):
-            return of_its_name
-        document = self._store.existing_by_id(file.document_id)
-        is_taken = of_its_name and (
-            document is None or document.collection_id == file.collection_id
-        )
-        if is_taken:
-            raise Conflict(f"{file.name}: another document has this name. Rename one of the two.")
-        return document
-
-    def _check_owner(self, file: IncomingFile, document: ExistingDocument) -> None:
-        """Raises Conflict, without naming the owner, where the document is another owner's."""
-        may_change_any = self.right(file.owner, document.collection_id) >= Right.WRITE
-        if file.owner != document.owner and not may_change_any:
+        document = self._store.existing(file.name, file.collection_id)
+        if file.document_id and (document is None or document.id != file.document_id):
+            intended = self._store.existing_by_id(file.document_id)
+            is_here = intended is None or intended.collection_id == file.collection_id
+            if document is not None and is_here:
+                raise Conflict(
+                    f"{file.name}: another document has this name. Rename one of the two."
+                )
+            document = intended
+        if document is None or file.owner == document.owner:
+            return document
+        if self.right(file.owner, document.collection_id) < Right.WRITE:
             raise Conflict(
                 f"{file.name}: there is a document of this name already, and it is somebody "
                 "else's. Rename the file and send it again."
             )
+        return document
 
     def read_rows_again(self, document: Document, data: bytes) -> None:
         """Write the row files that are missing of a document's tables."""
@@ -273,9 +269,13 @@ class Ingestion:
             self._worker_count += 1
             is_alone = self._worker_count == 1
         try:
-            # Beside another ingest, chunks without vectors are not what a killed one left.
-            if is_alone:
-                self._finish_others()
+            # What a killed ingest left is embedded first, since an unchanged file is reported as
+            # searchable. Beside another ingest, chunks without vectors are not such remains.
+            if is_alone and self._store.unembedded(1):
+                # An error is shown by the reports of the new files.
+                with suppress(ModelError, IndexAway), self._turn:
+                    for _ in self._embed_missing():
+                        pass
             yield from self._ingested(files)
         finally:
             with self._counting:
@@ -298,14 +298,6 @@ class Ingestion:
                     yield from waiting.add(documents, new_chunks)
                 if waiting:
                     yield from self._finish(waiting)
-
-    def _finish_others(self) -> None:
-        """Embed what a killed ingest left, since an unchanged file is reported as searchable."""
-        if self._store.unembedded(1):
-            # An error is shown by the reports of the new files.
-            with suppress(ModelError, IndexAway), self._turn:
-                for _ in self._embed_missing():
-                    pass
 
     def holds(self, name: str, collection_id: str) -> bool:
         """Return whether a collection has a document of this name."""
