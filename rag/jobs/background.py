@@ -222,7 +222,7 @@ class BackgroundJobs:
             name,
             owner=owner,
             collection_id=collection_id,
-            prepare=lambda running: self._uploads.keep(running.job.id, data),
+            prepare=lambda job: self._uploads.keep(job.id, data),
         )
 
     def note_unread(self, name: str, reason: str, collection_id: str = DEFAULT_COLLECTION) -> None:

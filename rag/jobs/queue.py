@@ -382,7 +382,7 @@ class JobQueue:
         *,
         owner: str = "",
         collection_id: str = DEFAULT_COLLECTION,
-        prepare: Handler | None = None,
+        prepare: After | None = None,
     ) -> Job:
         """Queue a job; `prepare` runs before any worker can see the job (to store its file).
 
@@ -398,7 +398,7 @@ class JobQueue:
         )
         try:
             if prepare is not None:
-                prepare(RunningJob(job, lambda done, total: None))
+                prepare(job)
                 self.table.set(job.id, due_at=None)
         except (OSError, SQLAlchemyError) as error:
             log.exception("job %s could not be prepared", job.id)

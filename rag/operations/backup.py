@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine, select
 
 from rag.db import documents, jobs, newest_revision, revisions, sessions, source_files, tables
 from rag.db.blobs import Blobs, FolderBlobs, blocks, deletions_put_off, has_holds
@@ -27,6 +27,7 @@ from rag.operations.snapshot import (
     ENDING,
     FileRecord,
     checksum,
+    count_rows,
     put_back,
     refuse_emptied,
     size_of,
@@ -99,8 +100,7 @@ def back_up(
             version=library.version,
             revision=snapshot.revision,
             counts={
-                name: snapshot.connection.scalar(select(func.count()).select_from(table)) or 0
-                for name, table in COUNTED.items()
+                name: count_rows(snapshot.connection, table) for name, table in COUNTED.items()
             },
             database=database,
             files=copied,

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from sqlalchemy import Connection, Engine, MetaData, create_engine, func, select, text
+from sqlalchemy import Connection, Engine, MetaData, Table, create_engine, func, select, text
 
 from rag.db import (
     collections,
@@ -132,13 +132,16 @@ class Manifest:
         )
 
 
+def count_rows(connection: Connection, table: Table) -> int:
+    """Return how many rows a table has."""
+    return connection.scalar(select(func.count()).select_from(table)) or 0
+
+
 def take_inventory(engine: Engine) -> Manifest:
     """Return the manifest of what the database holds now."""
     of_documents, chunks = IndexDebts(engine).document_counts()
-    count = select(func.count())
     with reading(engine) as connection:
-        of_tables = connection.execute(count.select_from(tables)).scalar_one()
-        conversations = connection.execute(count.select_from(sessions)).scalar_one()
+        of_tables, conversations = count_rows(connection, tables), count_rows(connection, sessions)
         library = 0
         if engine.dialect.name == "sqlite":
             library = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
@@ -249,10 +252,8 @@ def refuse_emptied(engine: Engine, folder: Path, *, vectors: int = 0) -> None:
 def _is_new(engine: Engine) -> bool:
     """Return whether the database never had a document and has no conversation."""
     with reading(engine) as connection:
-        ever = connection.execute(select(func.max(collections.c.version))).scalar()
-        count = select(func.count())
-        now = [connection.execute(count.select_from(t)).scalar_one() for t in (documents, sessions)]
-    return not ever and not any(now)
+        ever = connection.scalar(select(func.max(collections.c.version)))
+        return not ever and not any(count_rows(connection, t) for t in (documents, sessions))
 
 
 SQLITE_NAME = "groundnote.sqlite.gz"
