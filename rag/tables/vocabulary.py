@@ -481,6 +481,8 @@ def conditions_of(
         return [Filter(column.name, op, (time.year,), Part.YEAR)]
     spanned = {column.low[:4], column.high[:4]}
     year = time.year or (int(spanned.pop()) if len(spanned) == 1 else 0)
+    if year and time.day > monthrange(year, time.month or 1)[1]:
+        return []  # 30 February
     if year:
         return list(between_days(column.name, *time.days(year), op))
     parts = list(time.parts())

@@ -65,6 +65,11 @@ def claimed(application):
     return claimed
 
 
+@pytest.mark.parametrize("day", ["30 February 2024", "31 June", "29 February 2023"])
+def test_a_day_that_no_calendar_has_is_no_condition(claimed, day):
+    assert claimed(f"How many crates were booked on {day}?") == ""
+
+
 @pytest.mark.parametrize(("asked_for", "is_meant"), [("often", False), ("glass", True)])
 def test_a_word_of_grammar_means_no_value_of_an_open_column(application, asked_for, is_meant):
     table = next(t for t in application.tables.tables(EVERYTHING) if "crates" in t.name)
