@@ -6,32 +6,33 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from io import BytesIO
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from flask import Response, send_file
-from pydantic import AliasPath, BaseModel, BeforeValidator, Field
+from flask_openapi3.models.file import FileStorage as UploadedFile
+from pydantic import AliasPath, BaseModel, BeforeValidator, Field, model_validator
 from werkzeug.datastructures import FileStorage
 
 from rag.db import storable
 from rag.documents.collections import right_named
 from rag.documents.files import is_archive, members, name_inside, unpacked
 from rag.errors import NotFound, TooLarge, Unreadable, UserError
-from rag.records import DEFAULT_COLLECTION, Document, Job, ReadingReport, Right
+from rag.records import DEFAULT_COLLECTION, Document, Filters, Job, ReadingReport, Right
 from rag.web.access import rights
 from rag.web.access.rights import open_session
 from rag.web.api.schemas import (
+    NOT_BLANK,
     PLAIN_TEXT,
+    STORABLE,
     Body,
+    Chosen,
     Described,
     DescribedApi,
     DocumentPath,
-    DocumentsQuery,
-    FacetsQuery,
-    JobPath,
-    MoveBody,
-    SearchBody,
+    PageQuery,
+    RequestBody,
+    ShortText,
     Title,
-    UploadForm,
 )
 from rag.web.problems import FieldProblem, problem, problem_response
 from rag.web.request_context import application, checked_id
@@ -290,6 +291,88 @@ class HitsModel(Described):
     is_followup: bool
     filtered: FilteredModel | None = Field(description="What was filtered; null where nothing was.")
     hits: list[HitModel]
+
+
+SearchWords = Annotated[str, Field(min_length=1, max_length=10_000), STORABLE, NOT_BLANK]
+
+
+def as_text(value: Any) -> Any:
+    """Turn a number into a text: an id of digits in a form arrives as a number."""
+    return str(value) if isinstance(value, int) else value
+
+
+class JobPath(BaseModel):
+    """Names a job."""
+
+    job_id: str
+
+
+class FacetsQuery(RequestBody):
+    """Of which collection, by id or name; of all that you may read without one."""
+
+    collection: ShortText = ""
+
+
+class DocumentsQuery(PageQuery):
+    """Which documents; `collection` names one by id or name."""
+
+    collection: ShortText = ""
+
+
+class UploadForm(RequestBody):
+    """Files to ingest."""
+
+    file: Annotated[list[UploadedFile], Field(min_length=1, max_length=1000)]
+    collection: Annotated[ShortText, BeforeValidator(as_text)] = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_none(cls, values: Any) -> Any:
+        is_known = isinstance(values, dict) and values.keys() <= cls.model_fields.keys()
+        if is_known and not isinstance(values.get("file"), list):
+            raise ValueError(
+                "no file came. Send multipart/form-data with a part `file` for each, and its name."
+            )
+        return values
+
+
+class MoveBody(Body):
+    """Where a document is to be, by id or name."""
+
+    collection: Annotated[ShortText, Field(min_length=1)]
+
+
+class FiltersBody(Body):
+    """Which documents are searched; what is left out filters nothing. Case does not matter."""
+
+    collection: Annotated[ShortText, Field(description="Its id or name.")] | None = None
+    title: Annotated[ShortText, Field(description="Words of the title or the file's name.")] = ""
+    author: ShortText = ""
+    folder: Annotated[ShortText, Field(description="With the folders in it.")] = ""
+    type: Annotated[ShortText, Field(description='As GET /facets calls it, such as "PDF".')] = ""
+    tag: ShortText = ""
+    after: Annotated[ShortText, Field(description="The first day, 2025-03-31.")] = ""
+    before: Annotated[ShortText, Field(description="The day behind the last.")] = ""
+
+    @property
+    def filters(self) -> Filters:
+        return Filters(**self.model_dump(exclude={"collection"}))
+
+
+class SearchBody(Body):
+    """A search in the documents; with a session, the query is resolved in its context first."""
+
+    query: SearchWords
+    limit: Annotated[int, Field(ge=1, le=100)] = 8
+    session_id: str | None = None
+    collections: Chosen | None = None
+    filters: FiltersBody = FiltersBody()
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The collections that are searched, whichever way they are named."""
+        single = (self.filters.collection,) if self.filters.collection else ()
+        return (*(self.collections or ()), *single)
 
 
 api = DescribedApi("documents", "The library, and retrieval alone.")

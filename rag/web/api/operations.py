@@ -1,17 +1,27 @@
 """The API for operators: liveness, readiness and metrics."""
 
 import hmac
+from typing import Any
 
 from flask import Response, current_app, request
 from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import Field
 
 from rag.errors import NotAllowed
 from rag.web.access.counters import GuessCounter
 from rag.web.access.logins import digest
 from rag.web.access.owner import GUESSES, caller_address
-from rag.web.api.schemas import DescribedApi, StateModel
+from rag.web.api.schemas import Described, DescribedApi
 from rag.web.request_context import application
 from rag.wiring.listeners import is_loopback
+
+
+class StateModel(Described):
+    """Whether the server can serve, check by check."""
+
+    status: str
+    checks: dict[str, Any] = Field(default_factory=dict)
+
 
 api = DescribedApi("operations", prefix="", refusals={})
 

@@ -1,17 +1,20 @@
 """The JSON API of tables: their schemas and rows, and questions over them."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, model_validator
 
 from rag.errors import UserError
 from rag.runtime.budget import planning
-from rag.tables.plan import plan_from
+from rag.tables.plan import LONGEST_QUESTION, plan_from
 from rag.web.access.rights import open_session, readable
-from rag.web.api.schemas import Body, Described, DescribedApi, PageQuery, TableQuestion
+from rag.web.api.schemas import NOT_BLANK, STORABLE, Body, Described, DescribedApi, PageQuery
 from rag.web.request_context import application, checked_id
 
 api = DescribedApi("tables", "Tables of the documents, and questions over rows.")
+TableQuestion = Annotated[
+    str, Field(min_length=1, max_length=LONGEST_QUESTION), STORABLE, NOT_BLANK
+]
 
 
 class ColumnModel(Described):

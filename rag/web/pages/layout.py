@@ -15,7 +15,7 @@ from rag.records import ContextConfig, Session
 from rag.web.access import rights
 from rag.web.access.owner import current_owner, has_login
 from rag.web.access.rights import is_admin
-from rag.web.api.schemas import ContextConfigBody
+from rag.web.api.sessions import ContextConfigBody
 from rag.web.problems import problem_of
 from rag.web.request_context import application
 from rag.web.turns import places_before
