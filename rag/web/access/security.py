@@ -57,7 +57,13 @@ def protect(app: Flask, policy: ListenerPolicy) -> None:
     def check() -> None:
         act("", caller_address())
         if request.endpoint not in LOOKED_AT_BY_MACHINES:
-            refuse_foreign_hosts(policy)
+            hosts = (request.environ.get(PEERS_HOST, request.host), request.host)  # and the proxy's
+            foreign = next((host for host in hosts if not policy.answers_as(host)), None)
+            if foreign is not None:
+                raise MisdirectedRequest(
+                    f"This server does not answer as {host_name(foreign)[:100]!r}. If it should, "
+                    "add the name to web.allowed_hosts in settings.json."
+                )
         if request.endpoint is None:
             return
         if not g.get("is_admitted"):
@@ -70,17 +76,6 @@ def protect(app: Flask, policy: ListenerPolicy) -> None:
     app.jinja_env.globals[CSRF_FIELD] = csrf_token
 
 
-def refuse_foreign_hosts(policy: ListenerPolicy) -> None:
-    """Raise MisdirectedRequest if the server does not answer under the request's host name."""
-    hosts = (request.environ.get(PEERS_HOST, request.host), request.host)  # and the proxy's
-    host = next((host for host in hosts if not policy.answers_as(host)), None)
-    if host is not None:
-        raise MisdirectedRequest(
-            f"This server does not answer as {host_name(host)[:100]!r}. If it should, add the name "
-            "to web.allowed_hosts in settings.json."
-        )
-
-
 def refuse_foreign_origins() -> None:
     """Refuse requests that a page of another origin makes. Raises Forbidden.
 
@@ -89,7 +84,12 @@ def refuse_foreign_origins() -> None:
     """
     if request.method in SAFE_METHODS:
         return
-    if not is_same_origin():
+    site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
+    if site is not None:
+        is_same_origin = site in ("same-origin", "none")
+    else:
+        is_same_origin = origin is None or is_own_origin(origin, request.host)
+    if not is_same_origin:
         raise Forbidden(
             "This request comes from a page of another site. Send it from this server's own pages, "
             "or from a program."
@@ -100,15 +100,6 @@ def refuse_foreign_origins() -> None:
             raise Forbidden(
                 "The form is out of date. Go back, load the page again and send it again."
             )
-
-
-def is_same_origin() -> bool:
-    """Return whether, by the browser's headers, a page of this origin made the request."""
-    site = request.headers.get("Sec-Fetch-Site")
-    if site is not None:
-        return site in ("same-origin", "none")
-    origin = request.headers.get("Origin")
-    return origin is None or is_own_origin(origin, request.host)
 
 
 def csrf_token() -> str:

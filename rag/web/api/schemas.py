@@ -174,9 +174,6 @@ class Body(RequestBody):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-# ── Paths and queries ────────────────────────────────────────────────────────────────────────
-
-
 class DocumentPath(BaseModel):
     """Names a document."""
 
@@ -188,9 +185,6 @@ class PageQuery(RequestBody):
 
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
     offset: MessageIndex = 0
-
-
-# ── Bodies ───────────────────────────────────────────────────────────────────────────────────
 
 
 STREAMED = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}

@@ -68,10 +68,6 @@ class ClientMessage(BaseModel):
     arguments: Words | None = None
     output: Words | ContentParts | None = None
 
-    def text(self) -> str:
-        """Return all text of the content."""
-        return _text(self.content)
-
     def unread(self) -> set[str]:
         """Return the kinds of parts that cannot be read; reasoning is ignored."""
         lists = (content for content in (self.content, self.output) if isinstance(content, list))
@@ -92,7 +88,7 @@ class ClientMessage(BaseModel):
         )
 
 
-def _text(content: str | list[ContentPart] | None) -> str:
+def text_of(content: str | list[ContentPart] | None) -> str:
     """Join the text parts; those that no space divides get lines of their own."""
     if not isinstance(content, list):
         return content or ""
@@ -157,7 +153,7 @@ def understood(messages: Sequence[ClientMessage], field: str) -> ClientRequest:
     notices = (UNREAD.format(", ".join(sorted(unread))),) if unread else ()
     if messages[-1].role in INSTRUCTION_ROLES:
         messages = _as_asked(messages)
-    instructions = tuple(m.text() for m in messages if m.role in INSTRUCTION_ROLES)
+    instructions = tuple(text_of(m.content) for m in messages if m.role in INSTRUCTION_ROLES)
     past, since = _split_at_question(messages)
     if since and since[-1].role is Role.TOOL:
         question = past.pop().content if past and past[-1].role == Role.USER else ""
@@ -187,7 +183,7 @@ def _split_at_question(
     since: list[ChatMessage] = []
     for message in messages:
         if message.role == Role.USER:
-            past += [*_answers(since), ImportedMessage(Role.USER, message.text())]
+            past += [*_answers(since), ImportedMessage(Role.USER, text_of(message.content))]
             since = []
             continue
         reply = _chat_message(message)
@@ -214,11 +210,11 @@ def _as_asked(messages: Sequence[ClientMessage]) -> list[ClientMessage]:
 def _chat_message(message: ClientMessage) -> ChatMessage | None:
     """Return an assistant's text or calls, or a call's result; None for anything else."""
     if message.role == Role.TOOL or message.type == "function_call_output":
-        text = harmless(_text(message.content if message.output is None else message.output))
+        text = harmless(text_of(message.content if message.output is None else message.output))
         return ChatMessage(Role.TOOL, text, tool_call_id=message.tool_call_id or message.call_id)
     calls = message.calls()
     if calls or message.role == Role.ASSISTANT:
-        return ChatMessage(Role.ASSISTANT, message.text(), tool_calls=calls)
+        return ChatMessage(Role.ASSISTANT, text_of(message.content), tool_calls=calls)
     return None
 
 

@@ -154,25 +154,28 @@ class TranscriptView:
         return self.end >= self.session.message_count
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptRange:
-    """The part of a transcript that is wanted; the newest turns where nothing is set."""
-
-    before: int | None = None
-    middle: int | None = None
-    after: int | None = None
-
-
 def transcript_of(
-    handle: SessionHandle, session_url: str, place: TranscriptRange
+    handle: SessionHandle,
+    session_url: str,
+    *,
+    before: int | None,
+    middle: int | None,
+    after: int | None,
 ) -> TranscriptView:
     """Return the newest turns, those before or after a message, or those around one."""
     session = handle.read()
-    start, end = window(session.message_count, place)
+    count = session.message_count
+    end = count if before is None else min(before, count)
+    if middle is not None:
+        end = min(count, middle // 2 * 2 + MESSAGES_SHOWN // 2)
+    start = max(0, end - MESSAGES_SHOWN)
+    start += start % 2  # a question stays with its answer
+    if after is not None and after < count:
+        start, end = after, min(count, after + MESSAGES_SHOWN)
     messages = handle.messages(start, end)
-    count = session.source_count
-    listed = handle.sources(range(max(1, count - SOURCES_LISTED + 1), count + 1))
-    shown = view_messages(handle, messages, session_url, last=session.message_count - 1)
+    newest = session.source_count
+    listed = handle.sources(range(max(1, newest - SOURCES_LISTED + 1), newest + 1))
+    shown = view_messages(handle, messages, session_url, last=count - 1)
     cited = {source.number: source for message in shown for source in message.sources}
     return TranscriptView(
         session=session,
@@ -184,17 +187,6 @@ def transcript_of(
         read=tuple(source for source in reversed(listed) if source.number not in cited),
         versions={versions.index: versions for versions in versions_of(session, handle.family())},
     )
-
-
-def window(count: int, place: TranscriptRange) -> tuple[int, int]:
-    """Return which messages are shown, as `[start, end)`; a question stays with its answer."""
-    if place.after is not None and place.after < count:
-        return place.after, min(count, place.after + MESSAGES_SHOWN)
-    end = count if place.before is None else min(place.before, count)
-    if place.middle is not None:
-        end = min(count, place.middle // 2 * 2 + MESSAGES_SHOWN // 2)
-    start = max(0, end - MESSAGES_SHOWN)
-    return start + start % 2, end
 
 
 def whole_transcript(handle: SessionMemory, session_url: str) -> Iterator[MessageView]:
@@ -552,11 +544,9 @@ def _conversation_page(
     """`editing` is the index of the question that another one will replace."""
     if editing is None and (editing := index_of_request("edit", request.args)) is not None:
         question = question or session.message(editing).content
-    place = TranscriptRange(
-        *(index_of_request(name, request.args) for name in ("before", "at", "after"))
-    )
+    before, middle, after = (index_of_request(n, request.args) for n in ("before", "at", "after"))
     url = url_for("pages.conversation", session_id=session.id)
-    transcript = transcript_of(session, url, place)
+    transcript = transcript_of(session, url, before=before, middle=middle, after=after)
     return show_page(
         "conversation.html",
         transcript=transcript,

@@ -17,9 +17,7 @@ from rag.records import Source, Summary, SummaryReport
 from rag.render.answers import Register, answer_html
 from rag.seams import (
     FoundMessage,
-    MessageMatches,
     OwnedSession,
-    SessionHandle,
     SessionMemory,
     SessionTranscript,
 )
@@ -68,17 +66,17 @@ def sessions() -> str:
 @session_pages.get("/search")
 def search() -> str:
     """Search in all sessions of the caller."""
-    wanted = search_of_request()
-    matches = application().store.search(current_owner(), wanted, limit=MOST_RESULTS)
-    return _results_page(wanted, matches, None)
+    query = search_of_request()
+    results = application().store.search(current_owner(), query, limit=MOST_RESULTS)
+    return show_page("search.html", query=query, results=results, session=None)
 
 
 @session_pages.get("/sessions/<session_id>/search")
 def search_session(session_id: str) -> str:
     """Search in one session."""
-    session = open_session(session_id)
-    wanted = search_of_request()
-    return _results_page(wanted, session.search(wanted, limit=MOST_RESULTS), session)
+    session, query = open_session(session_id), search_of_request()
+    results = session.search(query, limit=MOST_RESULTS)
+    return show_page("search.html", query=query, results=results, session=session.read())
 
 
 @session_pages.app_template_filter("around_match")
@@ -90,11 +88,6 @@ def around_match(match: FoundMessage) -> tuple[str, str, str]:
     if len(after) >= SNIPPET_CHARS and " " in after:
         after = after.rpartition(" ")[0] + " …"
     return before, match.snippet[match.match_start : match.match_end], after
-
-
-def _results_page(wanted: str, messages: MessageMatches, session: SessionHandle | None) -> str:
-    read = session.read() if session else None
-    return show_page("search.html", query=wanted, results=messages, session=read)
 
 
 # ── Print ────────────────────────────────────────────────────────────────────────────────────

@@ -90,27 +90,23 @@ def come_back() -> PageResult:
                 "This login was not begun in this browser, was used already, or took more than "
                 "ten minutes. Log in again."
             )
-        entrant = provider.identify(_login_code(), secret, _callback())
+        if request.args.get("error"):
+            parts = [request.args.get(part, "") for part in ("error", "error_description")]
+            refusal = " ".join(parts).strip()[:300]
+            raise NotAllowed(f"The login provider refused: {refusal}.")
+        code = request.args.get("code", "")
+        if not 0 < len(code) <= LONGEST_CODE:
+            raise NotAllowed(
+                f"The login provider sent {len(code)} characters of a code; 1 to {LONGEST_CODE} "
+                "are expected. Log in again."
+            )
+        entrant = provider.identify(code, secret, _callback())
         lasts = timedelta(hours=provider.settings.login_hours)
         response = _logged_in(entrant, next_path, lasts)
     except (NotAllowed, ProviderAway) as error:
         response = current_app.make_response(_form(error, next_path))
     response.delete_cookie(name, path=url_for("login.form"))
     return response
-
-
-def _login_code() -> str:
-    """Return the provider's code. Raises NotAllowed with the provider's refusal."""
-    if request.args.get("error"):
-        refusal = " ".join(request.args.get(name, "") for name in ("error", "error_description"))
-        raise NotAllowed(f"The login provider refused: {refusal.strip()[:300]}.")
-    code = request.args.get("code", "")
-    if not 0 < len(code) <= LONGEST_CODE:
-        raise NotAllowed(
-            f"The login provider sent {len(code)} characters of a code; 1 to {LONGEST_CODE} are "
-            "expected. Log in again."
-        )
-    return code
 
 
 @login.post("/logout")

@@ -86,11 +86,9 @@ def download(session_id: str, number: int, ending: str) -> Response:
     if stored is None or ending not in DOWNLOADS:
         raise NotFound(f"[{number}] is no table of this conversation.")
     make, kind = DOWNLOADS[ending]
-    body = make(result_from(stored))
-    name = f"result-{number}.{ending}"
-    return Response(
-        body, mimetype=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'}
-    )
+    disposition = f'attachment; filename="result-{number}.{ending}"'
+    headers = {"Content-Disposition": disposition}
+    return Response(make(result_from(stored)), mimetype=kind, headers=headers)
 
 
 @table_pages.post("/sessions/<session_id>/sources/<int:number>/plan")
