@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, model_validator
 
 from rag.errors import NotFound
-from rag.records import Source
 from rag.web.access import rights
 from rag.web.access.rights import open_session
 from rag.web.api.documents import OfAChunk
@@ -146,25 +145,18 @@ def read_chunk(path: ChunkPath) -> ChunkModel:
 @api.post("/check", responses={"200": CheckedModel})
 def check_any_text(body: CheckBody) -> CheckedModel:
     """A verdict for each number of a text, from the source that it stands for alone."""
-    from rag.citations.verdicts import check_text, cite_text  # pages do not need it
+    from rag.citations.verdicts import check_text, cite_text, sources_from_texts  # not for pages
 
-    sources, app = _sources_of(body), application()
+    app = application()
     embedder = app.embedder if app.settings.embedding.is_packaged else None
-    if sources is None:
-        text = cite_text(body.text, app.retriever, rights.readable(), embedder=embedder)
-        found_here = list(text.sources.values())
-        return CheckedModel.of(text, sources=found_here, numbers="reply")
-    text = check_text(body.text, sources, embedder=embedder)
-    numbers = "session" if body.sources is None else "sent"
-    return CheckedModel.of(text, sources=[], numbers=numbers)
-
-
-def _sources_of(body: CheckBody) -> dict[int, Source] | None:
-    """Return the sources by number; None if the request names none."""
-    from rag.citations.verdicts import sources_from_texts
-
     if body.session_id is not None:
-        return {source.number: source for source in open_session(body.session_id).sources()}
-    if body.sources is None:
-        return None
-    return sources_from_texts((source.n, source.text, source.title) for source in body.sources)
+        session = open_session(body.session_id)
+        sources, numbers = {source.number: source for source in session.sources()}, "session"
+    elif body.sources is not None:
+        sent = ((source.n, source.text, source.title) for source in body.sources)
+        sources, numbers = sources_from_texts(sent), "sent"
+    else:
+        text = cite_text(body.text, app.retriever, rights.readable(), embedder=embedder)
+        return CheckedModel.of(text, sources=list(text.sources.values()), numbers="reply")
+    text = check_text(body.text, sources, embedder=embedder)
+    return CheckedModel.of(text, sources=[], numbers=numbers)

@@ -521,7 +521,6 @@ def _begun(session: SessionMatch, request: ClientRequest, wishes: AnswerOptions)
 
 
 def _fingerprints() -> FingerprintTable:
-    """Return the fingerprints of this application's answers to clients."""
     table: FingerprintTable = current_app.extensions[EXTENSION]
     return table
 
@@ -582,7 +581,6 @@ def is_task(body: AskingBody, request: ClientRequest, *, is_named: bool = False)
 
 
 def _quotes_a_talk(text: str) -> bool:
-    """Return whether a text quotes both sides of a conversation."""
     if _USER_LINE.search(text) and _ANSWERED.search(text):
         return True
     return set(_ROLES.findall(text)) == {"user", "assistant"} or bool(_MERGED.search(text))

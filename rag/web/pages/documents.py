@@ -99,7 +99,6 @@ def added() -> PageResult:
 
 
 def _headings(document: Document) -> list[str]:
-    """Return the headings of a document's first sections."""
     sections = application().documents.stretches([document.id], rights.readable(), 0, 8)
     paths = [section.heading_path[-1:] for section in sections.get(document.id, ())]
     headings = dict.fromkeys(" ".join(heading.split()) for path in paths for heading in path)
