@@ -144,7 +144,7 @@ class Completion(AnswerToClient):
             "finish_reason": _finish_reason(end),
         }
         return {
-            **self._head("chat.completion"),
+            **_head("chat.completion", self.session.id, self.created),
             "choices": [choice],
             "usage": _usage(*counted(end)),
             **self.extension(end),
@@ -169,7 +169,7 @@ class Completion(AnswerToClient):
         chunk = self._chunk({"annotations": self._annotations(end)}, _finish_reason(end))
         yield data_line({**chunk, "content": self.rewritten(end).text, **self.extension(end)})
         if self.body.stream_options and self.body.stream_options.include_usage:
-            began = self._head("chat.completion.chunk")
+            began = _head("chat.completion.chunk", self.session.id, self.created)
             yield data_line({**began, "choices": [], "usage": _usage(*counted(end))})
 
     def judged(self, end: Finished) -> Iterator[str]:
@@ -178,20 +178,19 @@ class Completion(AnswerToClient):
 
     def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        return {**self._head("chat.completion.chunk"), "choices": [choice]}
+        began = _head("chat.completion.chunk", self.session.id, self.created)
+        return {**began, "choices": [choice]}
 
     def _annotations(self, end: Finished) -> list[dict[str, Any]]:
         return [
             {"type": "url_citation", "url_citation": citation} for citation in self.citations(end)
         ]
 
-    def _head(self, kind: str) -> dict[str, Any]:
-        return _head(kind, f"{self.session.id}-{self.created}", self.created)
 
-
-def _head(kind: str, completion_id: str, created: int) -> dict[str, Any]:
+def _head(kind: str, session_id: str, created: int) -> dict[str, Any]:
     """Return the first fields of a chat completion, and of each of its chunks."""
-    return {"id": f"chatcmpl-{completion_id}", "object": kind, "created": created, "model": MODEL}
+    completion_id = f"chatcmpl-{session_id}-{created}"
+    return {"id": completion_id, "object": kind, "created": created, "model": MODEL}
 
 
 def _finish_reason(end: Finished) -> str:
@@ -212,11 +211,11 @@ def _task_done(body: ChatBody, request: ClientRequest) -> Response:
     if not body.stream:
         choice = {"message": message, "logprobs": None, "finish_reason": finish_reason}
         whole = {"choices": [{"index": 0, **choice}], "usage": tokens}
-        reply = {**_head("chat.completion", f"task-{created}", created), **whole}
+        reply = {**_head("chat.completion", "task", created), **whole}
         return Response(json.dumps(reply), mimetype="application/json")
     for place, call in enumerate(message.get("tool_calls", ())):
         call["index"] = place
-    began = _head("chat.completion.chunk", f"task-{created}", created)
+    began = _head("chat.completion.chunk", "task", created)
     chunks = [
         {**began, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
         for delta, reason in ((message, None), ({}, finish_reason))
