@@ -42,7 +42,6 @@ def data_as_code(text: str) -> str:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Yield all texts in some data, at any depth that is read."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

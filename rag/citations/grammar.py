@@ -441,7 +441,7 @@ class Scanner:
     def _citation(self, char: str) -> MarkerGroup | None:
         if char in "sSqQ":
             return self._spoken()
-        if self._is_far_from_figures(self._position):
+        if self._is_far_from_figures():
             return None
         first = self._unit(self._position, is_next=self._offset + self._position == self._cited_to)
         return self._together(first) if first else None
@@ -477,13 +477,13 @@ class Scanner:
         is_unsure = bool(unsure) or leads_away
         return self._cited(numbers, position, end, is_unsure=is_unsure)
 
-    def _is_far_from_figures(self, position: int) -> bool:
+    def _is_far_from_figures(self) -> bool:
         """Whether no citation can begin here; the text is searched only once."""
-        most = position + MOST
+        most = self._position + MOST
         if most > len(self._text) and not self._final:
             return False
-        if self._figure < self._offset + position:
-            match = FIGURE.search(self._text, position)
+        if self._figure < self._offset + self._position:
+            match = FIGURE.search(self._text, self._position)
             self._figure = self._offset + (match.start() if match else len(self._text))
         return self._figure - self._offset >= min(most, len(self._text))
 

@@ -233,10 +233,8 @@ def _lines(text: str) -> list[str]:
     """Return letters, figures and numbers of each line."""
     pieces, position = list[str](), 0
     for marker in find_markers(text):
-        pieces += [
-            _folded_letters(text[position : marker.start]),
-            *(f"[{number}]" for number in marker.numbers),
-        ]
+        pieces.append(_folded_letters(text[position : marker.start]))
+        pieces += (f"[{number}]" for number in marker.numbers)
         position = marker.end
     pieces.append(_folded_letters(text[position:]))
     return "".join(pieces).split("\n")

@@ -141,11 +141,12 @@ def _end_of_clause(text: str, group: _Group, following: int) -> int:
 
 def _divided(text: str, start: int, end: int) -> int:
     """Return where an opened clause ends and a closed one begins, between two groups."""
-    results = [
-        m for m in _CLAUSE_END.finditer(text, start, end) if says_enough(text[start : m.start()])
+    ends = [
+        match.start()
+        for match in _CLAUSE_END.finditer(text, start, end)
+        if says_enough(text[start : match.start()]) and says_enough(text[match.end() : end])
     ]
-    fit = [m for m in results if says_enough(text[m.end() : end])]
-    return fit[-1].start() if fit else end
+    return ends[-1] if ends else end
 
 
 def _clause_between(

@@ -31,7 +31,7 @@ from rag.citations.statements import Clause, Statement, read_statements
 from rag.language.amounts import DIMENSIONS, Figure, agree, date_parts
 from rag.language.figures import read_figures
 from rag.language.lazy_patterns import regex
-from rag.language.words import Language, language_of
+from rag.language.words import language_of
 from rag.records import (
     CheckedFigure,
     Citation,
@@ -94,12 +94,9 @@ class _Figures:
 
     @cached_property
     def all(self) -> tuple[Figure, ...]:
+        language = language_of(self.text)
         lines = (line for line in self.text.splitlines() if any(map(str.isalnum, line)))
-        return tuple(figure for line in lines for figure in read_figures(line, self._language))
-
-    @cached_property
-    def _language(self) -> Language:
-        return language_of(self.text)
+        return tuple(figure for line in lines for figure in read_figures(line, language))
 
     def have(self, figure: Figure, spelled: str) -> bool:
         """Whether a figure is among them: the same, rounded, in another unit or spelling.

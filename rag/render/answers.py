@@ -209,14 +209,14 @@ def _filled(html: str, draft: _WithPlaceholders) -> Markup:
             parts.append(token)
             continue
         for index, piece in enumerate(PLACEHOLDER.split(token)):
-            number = int(piece) if index % 2 else None
-            if number is None:
+            if index % 2 == 0:
                 is_unsourced = is_open and piece.strip()
                 parts.append(f'<span class="unsourced">{piece}</span>' if is_unsourced else piece)
-            elif number in whole:
+                continue
+            number = int(piece)
+            if number in whole:
                 is_open = number in draft.opens
-                parts.append(draft.stands_for[number])
-            elif number < len(draft.stands_for):
+            if number < len(draft.stands_for):
                 parts.append(draft.stands_for[number])
     lost = [draft.stands_for[warning] for warning in draft.warnings if warning not in shown]
     # Every piece is sanitised output or escaped here.

@@ -140,9 +140,8 @@ def _marks(
         )
         for span in spans
     }
-    if any(statement.verdict is Verdict.CONTRADICTED for statement in stated) and any(
-        results.values()
-    ):
+    is_contradicted = any(statement.verdict is Verdict.CONTRADICTED for statement in stated)
+    if is_contradicted and any(results.values()):
         results = {span: words for span, words in results.items() if words}
     decides = tuple(words for result in results.values() for words in result)
     return Marks(passage, tuple(results), decides, is_whole=not stated)

@@ -153,8 +153,12 @@ class _ScriptSoFar:
 
     def _expectations(self, answer: Message) -> dict[str, Any]:
         """Return the answer's figures, and the question as it was understood."""
+        number = answer.answer.result if answer.answer else None
+        stored = self._handle.result(number) if number else None
+        table = result_from(stored) if stored else None
+        first = table.cells(table.rows[0]) if table and table.rows else []
+        values, figures = list(filter(None, first)), figures_of(answer.content)
         seen: dict[str, Any] = {}
-        values, figures = self._computed(answer), figures_of(answer.content)
         if values:
             seen["computes"] = values[-1]
         elif figures:
@@ -164,13 +168,6 @@ class _ScriptSoFar:
             if not values:
                 seen["resolves_to"] = answer.resolved_query
         return seen
-
-    def _computed(self, answer: Message) -> list[str]:
-        """Return the first row of the table that the answer shows."""
-        number = answer.answer.result if answer.answer else None
-        stored = self._handle.result(number) if number else None
-        result = result_from(stored) if stored else None
-        return list(filter(None, result.cells(result.rows[0]))) if result and result.rows else []
 
     def _numbers(self, text: str) -> list[int]:
         return [number for number in cited_numbers(text) if number in self._sources]

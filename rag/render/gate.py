@@ -382,9 +382,8 @@ class MarkdownGate:
         below, ended, _ = below.partition("\n")
         if not (ended or self._final or len(below) > MOST):
             raise _Undecided
-        return not (
-            self._in_table or (len(below) <= MOST and _RULE.match(below))
-        )  # a bar ends a table's cell
+        is_below_head = len(below) <= MOST and bool(_RULE.match(below))
+        return not (self._in_table or is_below_head)  # a bar ends a table's cell
 
     def _may_end_within(self, span: str) -> bool:
         """Return whether a definition, link or formula begun before could end inside the span."""

@@ -7,12 +7,10 @@ from html import unescape
 
 import nh3
 from markdown_it import MarkdownIt
-from markdown_it.renderer import RendererHTML
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
-from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import escape
 
 from rag.citations.grammar import MATH
@@ -56,7 +54,9 @@ def _parser() -> MarkdownIt:
     parser.inline.ruler.before("escape", "math", _inline_math)
     parser.block.ruler.before("code", "math", _block_math, {"alt": ["paragraph"]})
     parser.core.ruler.push("as_answers_use_it", _changed)
-    parser.add_render_rule("math", _math_html)
+    parser.add_render_rule(
+        "math", lambda _, tokens, place, *_more: formula_html(tokens[place].content)
+    )
     return parser
 
 
@@ -65,9 +65,8 @@ def _parser() -> MarkdownIt:
 
 def _inline_math(state: StateInline, silent: bool) -> bool:
     pattern = MATH.get(state.src[state.pos])
-    match = (
-        pattern.match(state.src + "\n", state.pos) if pattern else None
-    )  # it examines the text before it
+    # The whole text: it examines what stands before it.
+    match = pattern.match(state.src + "\n", state.pos) if pattern else None
     if match is None:
         return False
     if not silent:
@@ -91,12 +90,6 @@ def _block_math(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         state.push("math", "math", 0).content = match[0]
         state.push("paragraph_close", "p", -1)
     return True
-
-
-def _math_html(
-    renderer: RendererHTML, tokens: list[Token], position: int, options: OptionsDict, env: EnvType
-) -> str:
-    return formula_html(tokens[position].content)
 
 
 @lru_cache(maxsize=2_000)

@@ -171,11 +171,18 @@ def statements_in(
         starts = [min(starts, key=lambda other: abs(other - start))]
     citations = answer.citations if answer is not None else ()
     checked = {citation.start: citation for citation in citations if citation.number == number}
-    return tuple(
-        CitedStatement(plain(" ".join(clause.split())), checked.get(start))
-        for start in starts
-        for clause in clauses_citing(text, number, start=start)
-    )
+    clauses = [
+        (part, statement)
+        for statement in read_statements(text)
+        for part in statement.parts
+        if number in part.numbers
+    ]
+    results: list[CitedStatement] = []
+    for place in starts if clauses else ():
+        part, statement = min(clauses, key=lambda clause: _distance(clause[0], place))
+        words = " ".join(_words(text, statement, part).split())
+        results.append(CitedStatement(plain(words), checked.get(place)))
+    return tuple(results)
 
 
 def compare_statement(stated: CitedStatement, quotes: Sequence[str]) -> StatementView:
@@ -233,9 +240,8 @@ def _span_of(text: str, words: str) -> Spans:
 def _same_figures(text: str, quote: str) -> tuple[Spans, Spans]:
     ours, theirs = _figures(text), _figures(quote)
     both = {our.phrase for our in ours} & {their.phrase for their in theirs}
-    return _spans(f for f in ours if f.phrase in both), _spans(
-        f for f in theirs if f.phrase in both
-    )
+    results = (_spans(f for f in figures if f.phrase in both) for figures in (ours, theirs))
+    return next(results), next(results)
 
 
 def _other_figures(text: str, quote: str) -> tuple[Spans, Spans]:
@@ -275,19 +281,6 @@ def _few_words(text: str, quote: str) -> tuple[Spans, Spans]:
 
 
 # ── Where its source says so ──────────────────────────────────────────────────────────────────────
-
-
-def clauses_citing(text: str, number: int, *, start: int | None = None) -> list[str]:
-    """Return the clauses that cite a source: all, or the one at a marker."""
-    parts = [
-        (part, statement)
-        for statement in read_statements(text)
-        for part in statement.parts
-        if number in part.numbers
-    ]
-    if start is not None and parts:
-        parts = [min(parts, key=lambda pair: _distance(pair[0], start))]
-    return [_words(text, statement, part) for part, statement in parts]
 
 
 def _words(text: str, statement: Statement, part: Clause) -> str:

@@ -1,8 +1,11 @@
 """The places of a passage that say what an answer cites it for."""
 
+from datetime import UTC, datetime
+
 import pytest
 
-from rag.render.statements import clauses_citing, places_of
+from rag.records import Message, MessageStatus, Role
+from rag.render.statements import places_of, statements_in
 
 TABLE = "| Model | Weight |\n| --- | --- |\n| Aero 5 | 410 g |\n| Aero 5 Pro | 620 g |"
 PROSE = "The lid has seven screws. Wait 5 minutes before you open it. The fan is grey."
@@ -38,8 +41,13 @@ def test_the_head_of_a_table_is_no_place():
 
 def test_each_marker_stands_for_its_own_clause():
     text = "It weighs 410 grams [1], and its lid has seven screws [1][2]."
+    now = datetime.now(UTC)
+    message = Message(1, 0, Role.ASSISTANT, text, MessageStatus.COMPLETE, now)
 
-    assert clauses_citing(text, 1, start=text.index("[1]")) == ["It weighs 410 grams"]
-    assert clauses_citing(text, 2) == ["its lid has seven screws"]
-    assert len(clauses_citing(text, 1)) == 2
-    assert clauses_citing(text, 3) == []
+    def clauses(number, start=None):
+        return [statement.text for statement in statements_in(message, number, start)]
+
+    assert clauses(1, text.index("[1]")) == ["It weighs 410 grams"]
+    assert clauses(2) == ["its lid has seven screws"]
+    assert len(clauses(1)) == 2
+    assert clauses(3) == []

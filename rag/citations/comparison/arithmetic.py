@@ -246,10 +246,7 @@ def _ratios(
 def _sums(same: Sequence[Figure]) -> Iterator[_Result]:
     for count, most in _GROUPS:
         for group in combinations(same[:most], count):
-            yield (
-                sum(figure.base for figure in group),
-                " + ".join(figure.phrase for figure in group),
-            )
+            yield sum(f.base for f in group), " + ".join(f.phrase for f in group)
 
 
 def _pairs_of_dimension(figures: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
