@@ -139,7 +139,7 @@ def assemble(
     if parts.requested:
         question = _with_requested(question, parts.requested, purse)
     most = len(parts.recent) if most_pairs is None else min(most_pairs, len(parts.recent))
-    newest = _recent(parts, most, purse) if most else []
+    newest = _recent(parts, most, purse)
     messages = [message for pair in newest for message in pair.messages]
     return Context(
         messages=(system, *messages, question),
@@ -210,7 +210,7 @@ def _with_requested(
 def _recent(parts: ContextParts, most: int, purse: _TokenAllowance) -> list[Pair]:
     """Return the newest pairs: all, or as many as leave room to recall the turns left out."""
     before = purse.left
-    if 2 * min(most, len(parts.recent)) >= parts.message_count:
+    if 2 * most >= parts.message_count:
         pairs = _newest(parts.recent, most, purse)
         if 2 * len(pairs) >= parts.message_count:
             return pairs

@@ -301,7 +301,10 @@ class ConversationMemory:
         draft = draft_of(active)
         with self._brought_up_to(session, overview.session.message_count) as cached:
             past = _since(cached.history, overview.forgotten, active)
-            planned = plan(past, _last_answered(past))
+            last = len(past.parsed)
+            while last and past.parsed[last - 1].role == Role.USER:
+                last -= 1  # an open question is never summarised
+            planned = plan(past, last)
             if planned is None:
                 return None
             end, room = planned
@@ -448,14 +451,6 @@ class ConversationMemory:
             text = read_of(message)
             past.read(message.role, text, self._count(text) + MESSAGE_TOKENS, lexicon)
         cached.last = ended[-1].content
-
-
-def _last_answered(past: History) -> int:
-    """Return the index behind the newest answer: an open question is never summarised."""
-    end = len(past.parsed)
-    while end and past.parsed[end - 1].role == Role.USER:
-        end -= 1
-    return end
 
 
 def draft_of(active: Sequence[Summary]) -> SummaryDraft:

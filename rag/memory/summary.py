@@ -236,10 +236,9 @@ def _unanswered(evidence: TurnEvidence) -> Iterator[SummaryLine]:
         following = evidence.messages[index + 1 : min(index + 2, evidence.end)]
         is_open = not following or following[0].role == Role.USER or not following[0].text.strip()
         if message.role == Role.USER and is_open:
-            questions = [sentence for sentence in evidence.sentences(index) if sentence.asks]
-            for question in questions:
-                if len(question.text) <= LONGEST:
-                    yield _quoted(SummarySection.OPEN, question.quotation, index)
+            for sentence in evidence.sentences(index):
+                if sentence.asks and len(sentence.text) <= LONGEST:
+                    yield _quoted(SummarySection.OPEN, sentence.quotation, index)
 
 
 def _newest(evidence: TurnEvidence) -> Iterator[int]:
@@ -352,8 +351,8 @@ def _chosen(
     if draft.lines and not written[about]:
         selection.take(user, LEFT_OUT * share)
     selection.take([*written[opened], *written[answered]])
-    taken = sum(layout.tokens(taken) for taken in selection.chosen if taken.section is about)
-    selection.take(more, ABOUT_SHARE * share - taken)
+    spent = sum(layout.tokens(line) for line in selection.chosen if line.section is about)
+    selection.take(more, ABOUT_SHARE * share - spent)
     selection.take(rest[opened], OPEN_SHARE * share)
     selection.take(rest[answered])
     selection.take(all_of_user)

@@ -365,7 +365,7 @@ class Verifier:
 
     # ── With a number ────────────────────────────────────────────────────────────────────────
 
-    def witnesses(self, number: int, pointed: Sequence[int] = ()) -> list[Witness]:
+    def witnesses(self, number: int, pointed: Sequence[int]) -> list[Witness]:
         """Return the sentences that give a number: of the `pointed` messages, then the newest."""
         giving = self.evidence.giving(number)
         order = sorted(giving, key=lambda index: (index not in pointed, -index))
@@ -377,7 +377,7 @@ class Verifier:
             if number in claim.numbers
         ]
 
-    def carrying(self, clause: str, number: int, pointed: Sequence[int] = ()) -> Witness | None:
+    def carrying(self, clause: str, number: int, pointed: Sequence[int]) -> Witness | None:
         """Return a sentence that supports a clause with this number and still holds, or None."""
         for witness in self.witnesses(number, pointed):
             sentence, language = witness.sentence, language_of(witness.sentence.quotation)
@@ -393,7 +393,7 @@ class Verifier:
                 return witness
         return None
 
-    def nearest(self, clause: str, number: int, pointed: Sequence[int] = ()) -> Witness | None:
+    def nearest(self, clause: str, number: int, pointed: Sequence[int]) -> Witness | None:
         """Return the sentence with a number that shares most with a clause, or its replacement."""
         witnesses = self.witnesses(number, pointed)
         if not witnesses:
@@ -417,7 +417,7 @@ class Verifier:
 
     # ── Without one ──────────────────────────────────────────────────────────────────────────
 
-    def spoken_of(self, clause: str, pointed: Sequence[int] = ()) -> tuple[int | None, bool]:
+    def spoken_of(self, clause: str, pointed: Sequence[int]) -> tuple[int | None, bool]:
         """Return the message that an unnumbered clause is of, and whether a sentence supports it.
 
         The message is None if no message shares half of the clause, or if its typed values differ.
@@ -444,7 +444,7 @@ class Verifier:
             *islice(newest, MOST_LATER),
         ]
 
-    def nearest_message(self, clause: str, pointed: Sequence[int] = ()) -> int | None:
+    def nearest_message(self, clause: str, pointed: Sequence[int]) -> int | None:
         """Return the message that shares at least half of a clause and most of it, or None.
 
         Typed values may differ.
@@ -521,8 +521,7 @@ def _same_typed(clause: Wording, sentence: Wording, around: Wording, names: froz
             tuple(sorted((*around.qualifiers, *sentence.qualifiers))),
         ),
     ):
-        same_codes = codes == theirs or (not theirs and not codes)
-        if figures == clause.figures and same_codes and qualifiers == clause.qualifiers:
+        if (figures, theirs, qualifiers) == (clause.figures, codes, clause.qualifiers):
             # what limits the lead-in limits what it leads in
             return {q for q, _ in around.qualifiers} <= {q for q, _ in clause.qualifiers}
     return False

@@ -259,8 +259,7 @@ class Player:
                 last = self._session.read().message_count - 1
                 events = self._assistant.regenerate(self._session, last)
         except UserError as error:  # the question cannot be asked at all
-            place = ("turns", number - 1, action)
-            raise self._position.source.error(place, str(error).rstrip(".")) from error
+            raise self._error(number, action, str(error).rstrip(".")) from error
         try:
             outcome_events = list(events)
         except Exception as error:  # noqa: BLE001 - any error fails this turn; others go on
@@ -294,9 +293,7 @@ class Player:
         """Continue from a question that is edited, without the turns after it."""
         index = self._position.earlier.indices.get(earlier)
         if index is None:
-            raise self._position.source.error(
-                ("turns", number - 1, "edit"), f"turn {earlier} asked nothing before this one"
-            )
+            raise self._error(number, "edit", f"turn {earlier} asked nothing before this one")
         self._session = edited(self._session, index)
         self._position.session_id = self._session.id
 
@@ -410,8 +407,10 @@ class Player:
     def _blame(self, number: int, key: str, earlier: int, what: str) -> None:
         """Raise an error of the script for an expectation that cannot fail, if that turn passed."""
         if earlier not in self._position.failed:
-            place = ("turns", number - 1, key)
-            raise self._position.source.error(place, f"turn {earlier} {what}")
+            raise self._error(number, key, f"turn {earlier} {what}")
+
+    def _error(self, number: int, key: str, message: str) -> UserError:
+        return self._position.source.error(("turns", number - 1, key), message)
 
     # ── What is done beside asking ───────────────────────────────────────────────────────────
 
@@ -442,8 +441,7 @@ class Player:
         if turn.add.file is not None:
             path = self._position.source.path.parent / turn.add.file
             if not path.is_file():
-                place = ("turns", number - 1, "add")
-                raise self._position.source.error(place, f"there is no file {path}")
+                raise self._error(number, "add", f"there is no file {path}")
             file = IncomingFile.from_path(path, name=name)
         checks = [
             Check(number, f"{name} is read", progress.stage is not Stage.FAILED, progress.reason)
@@ -454,11 +452,10 @@ class Player:
 
     def _remove(self, number: int, turn: Remove) -> PlayedTurn:
         documents = self._application.documents.documents(EVERYTHING)
-        results = [document for document in documents if document.name == turn.remove]
-        if not results:
-            place = ("turns", number - 1, "remove")
-            raise self._position.source.error(place, f"there is no document {turn.remove!r}")
-        self._application.ingestion.delete(results[0].id)
+        document = next((one for one in documents if one.name == turn.remove), None)
+        if document is None:
+            raise self._error(number, "remove", f"there is no document {turn.remove!r}")
+        self._application.ingestion.delete(document.id)
         return PlayedTurn(number, "remove", turn.remove)
 
 

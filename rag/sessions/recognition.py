@@ -280,7 +280,7 @@ class ConversationFinder:
             for evidence in looked_up[key]:
                 results.setdefault(session_id, []).append(replace(evidence, index=index))
         matches = [_match_places(session_id, evidence) for session_id, evidence in results.items()]
-        matches = [match_ for match_ in matches if match_.holds]
+        matches = [match_ for match_ in matches if match_.is_strong or len(match_.indices) > 1]
         newest = max((match_.last for match_ in matches), default=0)
         matches = [match_ for match_ in matches if match_.last == newest]
         most = max((match_.weight for match_ in matches), default=(0, 0))
@@ -313,10 +313,6 @@ class _Match:
     def weight(self) -> tuple[int, int]:
         """How much of the request the session holds."""
         return len(self.indices), len(self.paired)
-
-    @property
-    def holds(self) -> bool:
-        return self.is_strong or len(self.indices) > 1
 
 
 def _match_places(session_id: str, evidence: Sequence[_Sighting]) -> _Match:

@@ -267,24 +267,24 @@ def overview(connection: Connection, key: SessionKey) -> Overview:
     rows = connection.execute(_OVERVIEW, key.asking()).all()
     if not rows:
         raise absent(key)
-    wanted = rows[0].preferences or {}
+    stored = rows[0].preferences or {}
     return Overview(
         session_from(rows[0]),
         tuple(summary_from(row) for row in rows if row.summary_id is not None),
         ContextPreferences(
             rows[0].requested_start,
             rows[0].requested_end,
-            include_search_results=wanted.get("include_search_results", False),
-            max_context_messages=wanted.get("max_context_messages"),
+            include_search_results=stored.get("include_search_results", False),
+            max_context_messages=stored.get("max_context_messages"),
         ),
-        tuple(wanted.get("matches", ())),
+        tuple(stored.get("matches", ())),
         rows[0].forgotten,
     )
 
 
 def prefer(connection: Connection, key: SessionKey, preferences: ContextPreferences) -> None:
     """Store the preferences for the next context, in place of earlier ones."""
-    wanted = {
+    stored = {
         "include_search_results": preferences.include_search_results,
         "max_context_messages": preferences.max_context_messages,
         "matches": _preferences(connection, key).get("matches", []),
@@ -293,15 +293,15 @@ def prefer(connection: Connection, key: SessionKey, preferences: ContextPreferen
     connection.execute(
         update(sessions)
         .where(sessions.c.id == key.id)
-        .values(requested_start=start, requested_end=end, preferences=wanted)
+        .values(requested_start=start, requested_end=end, preferences=stored)
     )
 
 
 def note_matches(connection: Connection, key: SessionKey, indices: Sequence[int]) -> None:
     """Store which messages the last search of the history found."""
-    wanted = _preferences(connection, key) | {"matches": list(indices)}
+    stored = _preferences(connection, key) | {"matches": list(indices)}
     mine = sessions.c.id == key.id
-    connection.execute(update(sessions).where(mine).values(preferences=wanted))
+    connection.execute(update(sessions).where(mine).values(preferences=stored))
 
 
 def _preferences(connection: Connection, key: SessionKey) -> dict[str, Any]:
