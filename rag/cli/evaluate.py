@@ -11,7 +11,7 @@ from rag.errors import UserError
 from rag.regression import report
 from rag.regression.player import OWNER
 from rag.regression.replay import Libraries, Replayer, ReplayOptions, files_of, settings_for
-from rag.regression.report import Check, Graded, PlayedTurn, Replay, as_page, grade, read_questions
+from rag.regression.report import Check, Graded, Replay, as_page, grade, read_questions
 from rag.settings import Settings
 
 AS_SET = ReplayOptions()
@@ -127,11 +127,10 @@ def _with_repeat(first: Replay, again: Replay, number: int) -> Replay:
         return first
     for one, other in zip(first.turns, again.turns, strict=False):
         if one != other:
-            got = (
-                f"{one.answer or one.summary}\n— in run {number} —\n{other.answer or other.summary}"
-            )
+            texts = (one.answer or one.summary, other.answer or other.summary)
+            got = f"\n— in run {number} —\n".join(texts)
             check = Check(one.number, f"run {number} gives the same", False, got)
-            changed: PlayedTurn = replace(one, checks=(*one.checks, check))
+            changed = replace(one, checks=(*one.checks, check))
             turns = tuple(changed if turn is one else turn for turn in first.turns)
             return replace(first, turns=turns)
     return replace(first, error=first.error or f"Run {number} ended otherwise. {again.error}")

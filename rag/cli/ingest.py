@@ -125,7 +125,8 @@ def _follow(
     with progress_bar(console) as bar:
         task = bar.add_task("reading", total=total)
         for report in reports:
-            bar.update(task, description=escape(f"{report.stage} {printable(_short(report.name))}"))
+            name = report.name if len(report.name) <= 40 else "…" + report.name[-39:]
+            bar.update(task, description=escape(f"{report.stage} {printable(name)}"))
             if report.is_final:
                 counts.take(report)
                 bar.advance(task)
@@ -231,10 +232,6 @@ def _ended(server: RemoteServer, jobs: dict[str, str], *, at_most: int) -> Itera
                 del jobs[job_id]
         if len(jobs) > at_most:
             time.sleep(POLL_SECONDS)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 40 else "…" + name[-39:]
 
 
 def _stamp(settings: Settings, paths: Sequence[Path]) -> Path:

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -139,17 +139,19 @@ def look_up(name: str) -> ModelOffer:
     """Return the hub's description of a model. Raises ModelUnavailable, UserError."""
     if not all(part and not part.startswith(".") for part in name.split("/")) or "\\" in name:
         raise UserError(f"{name!r} is no name of a model; expected one such as owner/name.")
-    hub = _hub()
+    hub = _open_hub()
+    from huggingface_hub import HfApi
+
     try:
-        info = hub.api.model_info(name, files_metadata=True)
+        info = HfApi(endpoint=hub).model_info(name, files_metadata=True)
     except Exception as error:  # what the client raises depends on its version
-        raise ModelUnavailable(f"{hub.url} has no {name}, or does not answer: {error}") from error
+        raise ModelUnavailable(f"{hub} has no {name}, or does not answer: {error}") from error
     sizes = {sibling.rfilename: sibling.size or 0 for sibling in info.siblings or ()}
     files = model_files(sizes)
     card = info.card_data.to_dict() if info.card_data else {}
     licence = str(card.get("license") or "not stated")
     size = sum(sizes[file] for file in files)
-    return ModelOffer(name, info.sha or "main", licence, hub.url, files, size)
+    return ModelOffer(name, info.sha or "main", licence, hub, files, size)
 
 
 def model_files(names: Iterable[str]) -> tuple[str, ...]:
@@ -165,40 +167,34 @@ def model_files(names: Iterable[str]) -> tuple[str, ...]:
 
 def download(offer: ModelOffer, folder: Path) -> None:
     """Download all files of a model, or none. Raises ModelUnavailable."""
-    hub = _hub()
+    hub = _open_hub()
+    from huggingface_hub import snapshot_download
+
     part = folder.with_name(f"part-{folder.name}")
     try:
-        hub.snapshot(
+        snapshot_download(
             offer.name,
             revision=offer.revision,
             local_dir=part,
             allow_patterns=list(offer.files),
-            endpoint=hub.url,
+            endpoint=hub,
         )
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
     except Exception as error:
-        raise ModelUnavailable(f"{offer.name} could not be had from {hub.url}: {error}") from error
+        raise ModelUnavailable(f"{offer.name} could not be had from {hub}: {error}") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Hub:
-    api: Any
-    snapshot: Any
-    url: str
-
-
-def _hub() -> _Hub:
-    """Return the configured hub; everything else in this process stays offline."""
+def _open_hub() -> str:
+    """Let this process reach the hub, and return its address; its client is loaded after that."""
     os.environ["HF_HUB_OFFLINE"] = "0"
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = os.environ["HF_HUB_DISABLE_XET"] = "1"
-    from huggingface_hub import HfApi, constants, snapshot_download
+    from huggingface_hub import constants
 
     constants.HF_HUB_OFFLINE = False
-    url = os.environ.get("HF_ENDPOINT") or constants.ENDPOINT
-    return _Hub(HfApi(endpoint=url), snapshot_download, url)
+    return os.environ.get("HF_ENDPOINT") or str(constants.ENDPOINT)
 
 
 # ── What it is, and whether it works ─────────────────────────────────────────────────────────
