@@ -80,12 +80,14 @@ def decide(
 
 
 def _sure(evidence: Sequence[SourceEvidence]) -> list[SourceEvidence]:
-    """Return the nearest evidence if it is near enough by itself, or by far the nearest; else [].
+    """Return the nearest evidence if it is near enough; else [].
 
-    Behind it another case of its text, which may be meant as well; none where there are more, or
-    they are rows: the question may ask for all of them.
+    That is by itself, or by far the nearest and in a word of the question. Behind it stands another
+    case of its text, which may be meant as well; none where there are more, or they are rows: the
+    question may ask for all of them. What gives another day or year than the question, or the
+    opposite, is never said.
     """
-    if not evidence:
+    if not evidence or evidence[0].is_of_another:
         return []
     best, *rest = evidence
     if best.likeness < SURE:
@@ -93,7 +95,8 @@ def _sure(evidence: Sequence[SourceEvidence]) -> list[SourceEvidence]:
         others = [other for other in rest if not _is_among(other, denying)]
         ahead = best.likeness - max((other.likeness for other in others), default=0.0)
         least = NEAR_IN_TWO if any(_repeats(best, other) for other in rest) else NEAR
-        return [best] if best.likeness >= least and ahead >= AHEAD else []
+        is_near_enough = best.likeness >= least and ahead >= AHEAD
+        return [best] if is_near_enough and best.attribute else []
     cases = [best]
     document, is_row = best.source.document_id, best.kind == "row"
     dimensions = {amount.dimension for amount in _amounts(best)}
@@ -102,7 +105,8 @@ def _sure(evidence: Sequence[SourceEvidence]) -> list[SourceEvidence]:
         is_alike = any(amount.dimension in dimensions for amount in _amounts(other))
         if is_same_text and is_alike and not _is_among(other, cases):
             cases.append(other)
-    return cases if len(cases) == 1 or (len(cases) <= MOST_CASES and not is_row) else []
+    is_clear = len(cases) == 1 or (len(cases) <= MOST_CASES and not is_row)
+    return [case for case in cases if not case.is_of_another] if is_clear else []
 
 
 def _is_among(evidence: SourceEvidence, others: Sequence[SourceEvidence]) -> bool:

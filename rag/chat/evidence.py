@@ -10,17 +10,28 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag.citations.markers import as_it_stands
 from rag.errors import ModelError
-from rag.language.amounts import CURRENCIES, DIMENSIONS, UNIT_SIGNS, Figure
+from rag.language.amounts import CURRENCIES, DIMENSIONS, UNIT_SIGNS, Figure, agree, dates
 from rag.language.figures import read_figures
 from rag.language.names import Lexicon, typed_names
 from rag.language.sentences import LineKind, Sentence, cells_of, plain, read_sentences
-from rag.language.words import Language, content_words, is_function_word, language_of, stem, tokens
+from rag.language.words import (
+    Language,
+    all_words,
+    alternatives,
+    content_words,
+    is_function_word,
+    language_of,
+    opposites,
+    stem,
+    tokens,
+)
 from rag.records import Source
 from rag.seams import ComputedFigure, Matrix
 from rag.tables.vocabulary import CUES, expression_at, is_end, is_priced
@@ -188,6 +199,7 @@ TIMES = {"time", "months"}
 COMPUTED = "computed"
 CERTAIN = 9.0  # likeness of what was computed for the question
 EARLIER = 0.3  # what a mail only quotes counts less: it was said before
+_QUESTION_WORDS = all_words("question_words")
 LONGEST = 320  # characters of a stretch that is quoted
 _CLAUSE_ENDS = re.compile(r"[,;:–—]\s")
 _NUMBERING = re.compile(r"^\(?(?:\d{1,3}\.)*\d{1,3}[.)]?\s+(?=\D)")
@@ -205,6 +217,7 @@ class SourceEvidence:
     quote: str  # word for word; of a row its label, header and cell
     likeness: float  # to the question: by meaning and words
     cell: str = ""  # of a row: what stands in it, which the quote ends with
+    is_of_another: bool = False  # it gives another date or day, or the opposite, of what is asked
 
 
 class EvidenceReader:
@@ -229,6 +242,8 @@ class EvidenceReader:
         texts = (self._last, question)
         words = ([w for w in dict.fromkeys(self._content(t)) if w not in name_words] for t in texts)
         self._terms = tuple(next(filter(None, words), ()))  # stems of what it asks beside the names
+        self._dates = next(filter(None, (list(dates(text)) for text in texts)), [])
+        self._measured = _measured_words(question)
         self._dimensions = _dimensions(self._last)
         self._ends = {token.lowered for token in tokens(self._last) if is_end(token.lowered)}
 
@@ -253,7 +268,7 @@ class EvidenceReader:
             self._evidence(rank, source, unit, near)
             for (rank, source, unit), near in zip(results, alike, strict=True)
         ]
-        return sorted(made, key=lambda evidence: -evidence.likeness)
+        return sorted(made, key=lambda evidence: (-evidence.likeness, evidence.is_of_another))
 
     def claimed(self, claim: ComputedFigure) -> SourceEvidence | None:
         """Return a computed value as evidence; None if it is not a figure."""
@@ -298,6 +313,21 @@ class EvidenceReader:
             + LOOKED_UP * is_looked_up(source)
             - EARLIER * source.locator.endswith("quoted"),  # in a mail, an earlier one
             cell=unit.cell,
+            is_of_another=self._is_of_another(
+                f"{_headings(source)} {unit.text}", words_with_headings
+            ),
+        )
+
+    def _is_of_another(self, text: str, words: frozenset[str]) -> bool:
+        """Whether a text gives another date than the question, another day, month or colour, or the
+        opposite. Where it gives several they may be a range.
+        """
+        text_dates = list(dates(text)) if self._dates else []
+        if text_dates and not any(agree(a, b) for a in self._dates for b in text_dates):
+            return True
+        missing, others = {*self._terms} - words, words.difference(self._terms)
+        return any(len(others & alternatives(word)) == 1 for word in missing) or any(
+            others & opposites().get(word, frozenset()) for word in missing - self._measured
         )
 
     def _units(self, source: Source) -> Iterator["_QuotedUnit"]:
@@ -478,6 +508,12 @@ def _dimensions(question: str) -> frozenset[str]:
     units |= MONEY if any(map(is_priced, words)) else set()
     dimensions = {DIMENSIONS.get(unit, (unit, 1.0))[0] for unit in units}
     return frozenset(dimensions | (TIMES if dimensions & TIMES else set()))
+
+
+def _measured_words(question: str) -> frozenset[str]:
+    """Return the stems behind a question word, which have no opposite there: "how old"."""
+    pairs = pairwise(token.lowered for token in tokens(question))
+    return frozenset(stem(word) for before, word in pairs if before in _QUESTION_WORDS)
 
 
 def _counted(text: str, figure: Figure) -> str:

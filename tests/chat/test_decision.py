@@ -256,6 +256,56 @@ def test_two_cases_of_one_document_are_both_said():
     assert not found.is_denied
 
 
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("What was the revenue in 2022?", "The revenue in 2023 was 5 million EUR."),
+        ("When is the clinic open on Wednesdays?", "On Saturdays the clinic is open until 12:00."),
+        ("What were the sales in July?", "In June the sales were 410 EUR."),
+        ("What is the longest lease?", "The shortest lease is 3 months."),
+        ("Was kostet der Eintritt am Montag?", "Am Samstag kostet der Eintritt 5 EUR."),
+    ],
+)
+def test_what_gives_another_day_or_the_opposite_is_never_said(question, text):
+    assert not lead(question, ("Handbook", text)).text
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("What was the revenue in 2022?", "In June 2022 the revenue was 5 million EUR."),
+        (
+            "When is the clinic open on Wednesday?",
+            "Monday to Friday the clinic is open until 12:00.",
+        ),
+        ("How long may a guest stay?", "A short visit of a guest may take 2 days."),
+        ("What is the longest lease?", "The shortest lease is 3 months, the longest 9 months."),
+    ],
+)
+def test_a_part_of_a_year_a_range_of_days_and_both_opposites_are_said(question, text):
+    assert lead(question, ("Handbook", text)).text
+
+
+def test_what_is_near_by_meaning_alone_is_said_only_in_a_word_of_the_question():
+    def rather_near(texts):
+        return np.array([[1.0], *[[0.8]] * (len(texts) - 1)], dtype=np.float32)
+
+    question = "How much power does the Heron 2 have?"
+
+    assert not lead(
+        question, ("Manual", "Older papers state 370 W for the Heron 2."), embed=rather_near
+    ).text
+    assert lead(question, ("Manual", "The power of the Heron 2 is 250 W."), embed=rather_near).text
+
+
+def test_a_case_of_another_year_is_not_said_beside_the_one_that_is_asked_for():
+    text = "The revenue in 2021 was 4 million EUR. The revenue in 2023 was 5 million EUR."
+
+    found = lead("What was the revenue in 2023?", ("Handbook", text)).text
+
+    assert found == 'Handbook: "The revenue in 2023 was 5 million EUR." [1]'
+
+
 def test_of_three_cases_none_is_said():
     title, text = CASES
 
