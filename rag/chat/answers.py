@@ -211,17 +211,17 @@ class Answering:
                     for delta in passed(deltas, registered, draft):
                         asked_again = asked_again or isinstance(delta, ToolUsed | Discarded)
                         yield delta
+                if draft.usage is not None and not asked_again:
+                    self._learn(prepared.sent_tokens, draft.usage.prompt_tokens)
+                if not (draft.text.strip() or draft.calls):
+                    raise ModelInterrupted(
+                        f"{writer.name} returned an empty answer. Ask for the answer again."
+                    )
             finally:
                 span.note(gen_ai__request__model=draft.model, characters=len(draft.text))
                 if draft.usage is not None:
                     span.note(gen_ai__usage__input_tokens=draft.usage.prompt_tokens)
                     span.note(gen_ai__usage__output_tokens=draft.usage.completion_tokens)
-        if draft.usage is not None and not asked_again:
-            self._learn(prepared.sent_tokens, draft.usage.prompt_tokens)
-        if not (draft.text.strip() or draft.calls):
-            raise ModelInterrupted(
-                f"{writer.name} returned an empty answer. Ask for the answer again."
-            )
 
     def without_model(
         self,

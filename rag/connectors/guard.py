@@ -74,27 +74,35 @@ class Guard:
         return addresses
 
     def _check(self, host: str, written: str, port: int, *, is_named: bool) -> None:
-        # An address with a zone is valid on one link only.
-        address = None if "%" in written else ipaddress.ip_address(written)
-        inner = address and _carried_address(address)
-        is_listed = any(
-            inner and inner.version == network.version and inner in network
-            for network in self._networks
-        )
-        if (
-            address is None
-            or inner is None
-            or any(map(_is_never_asked, (address, inner)))
-            or not (is_named or is_listed or _is_public(inner))
-        ):
+        address = _address(written)
+        if address is None or not self._may_be_asked(address, is_named=is_named):
             raise Forbidden(
                 f"{host[:100]} leads to {written}, an address of this network or machine, and is "
                 "not asked. Whoever runs the server can name it in sources.private_hosts."
             )
-        is_open = self._ports is None or port in self._ports
-        if not (is_open or is_named or is_listed):
+        is_open = self._ports is None or port in self._ports or is_named
+        if not is_open and not self._is_in_networks(address):
             allowed = ", ".join(map(str, sorted(self._ports or ())))
             raise Forbidden(f"Port {port} of {host[:100]} is not asked; allowed are {allowed}.")
+
+    def _may_be_asked(self, address: Address, *, is_named: bool) -> bool:
+        inner = _carried_address(address)
+        if any(map(_is_never_asked, (address, inner))):
+            return False
+        return is_named or self._is_in_networks(inner) or _is_public(inner)
+
+    def _is_in_networks(self, address: Address) -> bool:
+        inner = _carried_address(address)
+        return any(
+            inner.version == network.version and inner in network for network in self._networks
+        )
+
+
+def _address(written: str) -> Address | None:
+    """Parse an address; None for one with a zone, which is valid on one link only."""
+    with suppress(ValueError):
+        return None if "%" in written else ipaddress.ip_address(written)
+    return None
 
 
 def _carried_address(address: Address) -> Address:

@@ -141,6 +141,7 @@ class Outline:
         self.pictures = 0
         self.recognised = 0  # pages that were read by OCR
         self.left_out: list[str] = []  # what, and why
+        self.inside = 0  # how many files the one that is read now lies in
         self._unseen: Counter[Mark] = Counter()  # words that are hidden or deleted
         self._form_values = 0
         self.media_type = media_type

@@ -141,9 +141,9 @@ class FileReader:
     ) -> StoredDocument:
         """Read and cut a file; an internal error becomes Unreadable and stops no other file."""
         name = file.name
-        count_tokens, max_tokens = self._embedder.count_tokens, self._embedder.max_tokens
         try:
             parsed = self._loader.load(name, data)
+            count_tokens, max_tokens = self._embedder.count_tokens, self._embedder.max_tokens
             title = fit_title(parsed.title, count_tokens=count_tokens, max_tokens=max_tokens)
             where = document_id, name, title
             tables = list(self._tables.make(Origin(*where), parsed.tables))

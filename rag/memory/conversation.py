@@ -227,6 +227,7 @@ class ConversationMemory:
                 cached.history.parsed.older.write(cached.history, cached.epoch)
         if self._embedder is None or not embeds:
             return
+        count = session.read().message_count  # of now: a turn may have ended meanwhile
         missing = [
             message.index
             for message in session.without_vectors(before=count, limit=CAUGHT_UP)

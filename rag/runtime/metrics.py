@@ -112,11 +112,16 @@ def _provider() -> Any:
             "pip install 'groundnote[otel]'."
         ) from error
     for name in TALKATIVE:
-        logging.getLogger(name).addFilter(lambda record: is_due(record.name))
+        logging.getLogger(name).addFilter(_once_a_minute)
     named = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "groundnote"}
     provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return provider
+
+
+def _once_a_minute(record: logging.LogRecord) -> bool:
+    """The filter of a logger, which takes the same function once, however many providers are."""
+    return is_due(record.name)
 
 
 SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)

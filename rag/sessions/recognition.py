@@ -4,7 +4,7 @@ Such clients name no session: they send all or a part of the messages they keep.
 them, known by their fingerprints, tell which conversation it is (`rag.citations.register`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import sha256
@@ -159,12 +159,13 @@ def calls_key(question: str, call_ids: Iterable[str]) -> str:
     return sha256(f"\0calls\0{text}".encode()).hexdigest()
 
 
-def quoted(message: ImportedMessage, registered: Iterable[int] = ()) -> ImportedMessage:
+def quoted(message: ImportedMessage, registered: Container[int] = ()) -> ImportedMessage:
     """Return a client's message with its unregistered numbers turned into text."""
     if message.role != Role.ASSISTANT:
         return message
     text = canonical(in_words(message.content))
-    return replace(message, content=renumber(text, {number: number for number in registered}))
+    known = {number: number for number in cited_numbers(text) if number in registered}
+    return replace(message, content=renumber(text, known))
 
 
 def reserve_numbers(

@@ -54,7 +54,7 @@ class _Mail:
     attached: tuple[tuple[str, bytes], ...] = ()
 
 
-def read(data: bytes, outline: Outline, limits: LoadLimits, *, depth: int = 0) -> None:
+def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline; attachments are read by the readers of their formats."""
     with damage_message(outline.name, MessageError):
         mail = _of_outlook(data) if data.startswith(OLE_MAGIC) else _of_text(data)
@@ -68,7 +68,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits, *, depth: int = 0) -
         _write_markup(clean(mail.markup), outline)
     else:
         _write_text(clean(mail.text), outline)
-    inside = AttachedFiles(outline, limits, depth=depth)
+    inside = AttachedFiles(outline, limits)
     for name, content in mail.attached:
         inside.add(name, content)
     outline.title = one_line(mail.subject)

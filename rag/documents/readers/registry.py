@@ -38,7 +38,7 @@ READERS = {
     **{kind: "pictures" for kind in FileKind if kind.startswith("image/")},
 }
 MOST_INSIDE = 50  # files contained in another file
-DEEPEST_INSIDE = 3  # a mail in a mail in a mail
+DEEPEST_INSIDE = 8  # attachments of attachments: each level is decoded once more
 
 
 def reader_of(kind: FileKind) -> Reader:
@@ -51,20 +51,20 @@ def reader_of(kind: FileKind) -> Reader:
 class AttachedFiles:
     """Files contained in another file, such as a mail's attachments: its next sections."""
 
-    def __init__(self, outline: Outline, limits: LoadLimits, *, depth: int) -> None:
+    def __init__(self, outline: Outline, limits: LoadLimits) -> None:
         self._outline = outline
         self._limits = limits
-        self._depth = depth
         self._count = 0
 
     def add(self, name: str, data: bytes) -> None:
         """Read an attachment; one that cannot be read, or is too large, is reported."""
         self._count += 1
-        if self._count > MOST_INSIDE or self._depth >= DEEPEST_INSIDE:
+        if self._count > MOST_INSIDE or self._outline.inside >= DEEPEST_INSIDE:
             self._outline.left_out.append(f"attachment {name}: too many, or too deep inside")
             return
         outline, title = self._outline, self._outline.title
         author, date = outline.author, outline.date
+        outline.inside += 1
         try:
             kind = kind_of(name, data)
             outline.leave_headings()
@@ -77,6 +77,7 @@ class AttachedFiles:
         except TooLarge as error:
             outline.left_out.append(f"attachment {name}: {error}")
         finally:
+            outline.inside -= 1
             outline.title, outline.author, outline.date = title, author, date
 
 
