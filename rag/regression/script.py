@@ -294,6 +294,7 @@ KeyPath = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
 PLAIN = {"null": None, "~": None, "": None, "true": True, "false": False}
 NUMBER = re.compile(r"[-+]?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
+SURROGATES = re.compile(r"(?:\\u[dD][89a-fA-F][0-9a-fA-F]{2})+")  # escaped, in JSON
 SINGLE_QUOTES = re.compile(r"'(.+?)'")
 
 
@@ -330,7 +331,10 @@ def read_source(path: Path) -> ScriptFile:
     """Read the values of a JSON or YAML file. Raises UserError."""
     text = read_text(path)
     try:
-        data = json.loads(text) if path.suffix == ".json" else None
+        data = None
+        if path.suffix == ".json":
+            data = json.loads(text)
+            text = SURROGATES.sub(_as_character, text)
         node = yaml.compose(text.replace("\t", " "), Loader=_MarkedYaml)
     except json.JSONDecodeError as error:
         problem = SINGLE_QUOTES.sub(r'"\1"', error.msg[:1].lower() + error.msg[1:])
@@ -347,6 +351,12 @@ def read_source(path: Path) -> ScriptFile:
     except RecursionError as error:
         raise UserError(f"{path} holds something that holds itself, or too deep a list.") from error
     return ScriptFile(path, made if path.suffix != ".json" else data, lines)
+
+
+def _as_character(escapes: re.Match[str]) -> str:
+    """Write surrogates, which YAML does not know, as what they stand for, or as U+FFFD."""
+    halves: str = json.loads(f'"{escapes[0]}"')
+    return halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def read_text(path: Path) -> str:

@@ -164,8 +164,8 @@ def quoted(message: ImportedMessage, registered: Container[int] = ()) -> Importe
     if message.role != Role.ASSISTANT:
         return message
     text = canonical(in_words(message.content))
-    known = {number: number for number in cited_numbers(text) if number in registered}
-    return replace(message, content=renumber(text, known))
+    staying = {number: number for number in cited_numbers(text) if number in registered}
+    return replace(message, content=renumber(text, staying))
 
 
 def reserve_numbers(

@@ -50,6 +50,15 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path, turns, told):
     assert told in wrong(tmp_path, HEAD + turns)
 
 
+def test_characters_that_json_escapes_in_two_halves_are_read(tmp_path):
+    path = tmp_path / "talk.json"
+    turns = [{"ask": "What does 🛠 mean?", "says": ["𝒙"]}]
+    path.write_text(json.dumps({"title": "🙂", "documents": str(tmp_path), "turns": turns}))
+
+    assert "\\ud83d" in path.read_text()
+    assert read_script(path)[0].title == "🙂"
+
+
 @pytest.mark.parametrize(
     ("expectations", "refusal"),
     [
