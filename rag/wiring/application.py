@@ -134,10 +134,8 @@ class ConnectedModel:
 
         It checks at most once a second.
         """
-        if (
-            self._configured.llm.is_configured
-            or monotonic() - self._looked_at < CONNECTION_LOOK_SECONDS
-        ):
+        is_fresh = monotonic() - self._looked_at < CONNECTION_LOOK_SECONDS
+        if is_fresh or self._configured.llm.is_configured:
             return False
         self._looked_at = monotonic()
         return self._connections.version() != self._version
