@@ -9,6 +9,7 @@ import pytest
 from rag.search.embedders.engines import EncoderEngine, Reference, read_encoder, unit
 from rag.search.embedders.local import LocalEmbedder, folder_of
 
+ALIKE = 0.9995  # least cosine: bfloat16 rounds, by more on some processors than on others
 MODES = ("pooling_mode_cls_token", "pooling_mode_mean_tokens")
 TEXTS = [
     "How do I reset the router?",
@@ -69,7 +70,7 @@ def test_a_models_vectors_are_those_of_transformers(tmp_path, kind, pooling) -> 
         exact = states[:, 0] if pooling == "cls_token" else states.mean(dim=1)
         alone, padded = embedder.embed([text]), embedder.embed([text, TEXTS[1] * 3])[:1]
         for vectors in (alone, padded):
-            assert (vectors @ unit(exact.numpy()).T)[0, 0] > 0.9999
+            assert (vectors @ unit(exact.numpy()).T)[0, 0] > ALIKE
 
 
 @pytest.mark.slow
@@ -77,7 +78,7 @@ def test_the_packaged_models_vectors_are_those_of_sentence_transformers() -> Non
     folder = folder_of(None)
     exact = Reference(folder).vectors(TEXTS)
 
-    assert ((LocalEmbedder().embed(TEXTS) * exact).sum(axis=1) > 0.9999).all()
+    assert ((LocalEmbedder().embed(TEXTS) * exact).sum(axis=1) > ALIKE).all()
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,7 @@ def _compiled(encoder: Encoder, *, streams: int) -> Any:
     import openvino
 
     core = openvino.Core()
-    # bfloat16 where the processor multiplies it in hardware: its cosines differ by less than 1e-4.
+    # bfloat16 where the processor multiplies it in hardware: its cosines differ by some 1e-4.
     has_bfloat16 = "BF16" in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     options = {
         "PERFORMANCE_HINT": "THROUGHPUT",
