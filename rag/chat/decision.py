@@ -65,11 +65,12 @@ def decide(
     corrections = [c for ruling in rulings if (c := _correction(ruling, language)) is not None]
     least = best.likeness - BESIDE - LOOKED_UP * is_looked_up(best.source)
     is_computed = best.kind == COMPUTED
-    rest = [one for one in evidence if is_computed or one.likeness >= least]
+    alike = [one for one in evidence if not one.is_of_another]  # another year's denies nothing
+    rest = [one for one in alike if is_computed or one.likeness >= least]
     denying = [e for e in rest if denies(best, e) and not _is_among(e, cases[1:])]
-    denials = _of_each_document([*_in_place_of(best, evidence, corrections), *denying])
+    denials = _of_each_document([*_in_place_of(best, alike, corrections), *denying])
     first, *rest = _by_precedence([best, *denials], rulings)
-    if _is_past(first, evidence, corrections):
+    if _is_past(first, alike, corrections):
         return NOTHING
     leading = (first, *rest[:MOST_DENIALS])
     quoted, *others = (_quoted(*(cases if one is best else [one])) for one in leading)

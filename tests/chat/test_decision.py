@@ -286,6 +286,15 @@ def test_a_part_of_a_year_a_range_of_days_and_both_opposites_are_said(question, 
     assert lead(question, ("Handbook", text)).text
 
 
+def test_a_newer_document_of_another_year_denies_nothing():
+    old = ("Price list of 2021", "The fee of the Heron 2 is € 20.")
+    new = ("Price list of 2025", "The fee of the Heron 2 is € 25.")
+
+    found = lead("What was the fee of the Heron 2 in 2021?", old, new)
+
+    assert found.text == 'Price list of 2021: "The fee of the Heron 2 is € 20." [1]'
+
+
 def test_what_is_near_by_meaning_alone_is_said_only_in_a_word_of_the_question():
     def rather_near(texts):
         return np.array([[1.0], *[[0.8]] * (len(texts) - 1)], dtype=np.float32)
