@@ -30,6 +30,7 @@ NEAR_CHARS = 500  # with less text around it, neighbouring sections are shown to
 FOLDED = 400  # the least number of characters worth folding away
 ENTRY = re.compile(r"[ \t]*- ")
 NUMBER = re.compile(r"\(?(?:\d{1,3}|[a-z])[.)] ")  # an entry's own number, which needs no bullet
+STRONG_CELL = re.compile(r'\*\*([^*\n]+)\*\*(?=" $)')  # at the end of a quotation
 CELL_EDGE = re.compile(r"(?<!\\)\|")
 LINE = re.compile(r"[^\n]+")
 LOCATED = re.compile(r"\brows? (\d+)(?:–(\d+))?$")
@@ -404,13 +405,22 @@ def passage_html(shown: QuotedPassage) -> Markup:
     return text_html(shown.text, Marks(NOWHERE, spans), is_target=False)
 
 
-def lead_of(card: Card) -> list[tuple[str, int]]:
+def lead_of(card: Card) -> list[tuple[Markup, int]]:
     """Return a card's lead as (words, source number after them); 0 after the last."""
-    parts, position = list[tuple[str, int]](), 0
+    parts, position = list[tuple[Markup, int]](), 0
     for marker in find_markers(card.lead):
-        parts.append((card.lead[position : marker.start], marker.numbers[0]))
+        parts.append((_with_strong_cell(card.lead[position : marker.start]), marker.numbers[0]))
         position = marker.end
-    return [*parts, (card.lead[position:], 0)]
+    return [*parts, (_with_strong_cell(card.lead[position:]), 0)]
+
+
+def _with_strong_cell(words: str) -> Markup:
+    """Render the words of a lead, in which the cell that a quoted row ends with is `**so**`."""
+    pieces = STRONG_CELL.split(words)  # every second one is a cell
+    return Markup("").join(
+        Markup("<strong>{}</strong>").format(piece) if index % 2 else piece
+        for index, piece in enumerate(pieces)
+    )
 
 
 def marked_in(card: Card, number: int) -> list[str]:

@@ -48,6 +48,15 @@ def test_what_is_far_from_the_marks_is_folded(app, before, after):
     assert shown(app, Card((passage,))).count("<details") == bool(before) + bool(after)
 
 
+def test_the_cell_of_a_leading_row_is_strong_and_all_else_is_text(app):
+    lead = 'Handbook: "Aero <5> · Warranty: **24 months**" [1]. Otherwise memo: "a **b** c" [2].'
+
+    html = shown(app, Card(PASSAGES[:2], lead=lead))
+
+    assert "Aero &lt;5&gt; · Warranty: <strong>24 months</strong>&#34; <a" in html
+    assert "a **b** c" in html
+
+
 @pytest.mark.parametrize("text", ["x" * FOLDED * 2, "Short.\n\n" * 5, FAR])
 def test_what_is_short_or_has_no_mark_is_whole(text):
     marked = () if text == FAR else ((0, 1),)
