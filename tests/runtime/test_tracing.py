@@ -135,13 +135,19 @@ def test_no_word_of_question_documents_or_answer_is_told(collector, tmp_path):
         assert word not in sent
 
 
-def test_a_model_that_fails_is_an_error_of_its_part_alone(collector, tmp_path):
+@pytest.mark.parametrize(
+    ("reply_of_the_model", "error"),
+    [(failure(500, "broken"), "ModelUnavailable"), (reply(" "), "ModelInterrupted")],
+)
+def test_a_model_that_fails_is_an_error_of_its_part_alone(
+    collector, tmp_path, reply_of_the_model, error
+):
     with World(tmp_path) as world:
-        world.ask(QUESTION, failure(500, "broken"))
+        world.ask(QUESTION, reply_of_the_model)
 
     (model,) = collector.named("model")
     assert model.status.code == model.status.STATUS_CODE_ERROR
-    assert values_of(model)["error.type"] == "ModelUnavailable"
+    assert values_of(model)["error.type"] == error
     assert collector.one("turn")["groundnote.status"] == "complete"
 
 
